@@ -1,0 +1,38 @@
+# ullage_test_area(AREA): the executable AREA_tests from tests/AREA/*.cc, one entry for ctest.
+# A test finds its files below ULLAGE_TEST_DATA, the project's root in ULLAGE_SOURCE_DIR and
+# the built program in ULLAGE_BINARY.
+function(ullage_test_area area)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${area}/*.cc)
+  file(GLOB shared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/support/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/compilers/timeline_digest\\.cc$")
+  if(NOT sources OR NOT TARGET ullage)
+    return()
+  endif()
+  if(shared AND NOT TARGET ullage_test_support)
+    add_library(ullage_test_support STATIC ${shared})
+    ullage_test_settings(ullage_test_support)
+  endif()
+  add_executable(${area}_tests ${sources})
+  ullage_test_settings(${area}_tests)
+  target_link_libraries(${area}_tests PRIVATE GTest::gtest_main)
+  if(TARGET ullage_test_support)
+    target_link_libraries(${area}_tests PRIVATE ullage_test_support)
+  endif()
+  add_test(NAME ${area} COMMAND ${area}_tests)
+  set_tests_properties(${area} PROPERTIES TIMEOUT 600)
+  if(TARGET ullage_cli)
+    add_dependencies(${area}_tests ullage_cli)
+  endif()
+endfunction()
+
+function(ullage_test_settings target)
+  target_link_libraries(${target} PRIVATE ullage::ullage ullage_compiler GTest::gtest)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE
+    ULLAGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    ULLAGE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+    ULLAGE_BINARY="$<IF:$<TARGET_EXISTS:ullage_cli>,${CMAKE_BINARY_DIR}/bin/ullage,>")
+  if(TARGET rapidcheck)
+    target_link_libraries(${target} PRIVATE rapidcheck)
+  endif()
+endfunction()
