@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Record every allocation of one training step of small models: tests/data/events/NAME.events.
+
+A file is text, one fact a line.
+    # KEY VALUE                                    header; keys: model (the configuration, JSON), args (options of
+                                                   `ullage train`), torch, transformers, peak (bytes), peak_blocks
+    @ PHASE LIVE PARAMETERS GRADIENTS OPTIMIZER    a moment of the step: bytes held, and how much of it is what
+    + BYTES LIVE OPERATOR DTYPE[SHAPE]             an allocation: its bytes, the bytes held with it, who made it
+Sizes are the tensors' own, not rounded; empty storages are left out. What died between two lines is the difference
+of their LIVE. peak_blocks is the peak with each storage rounded up to 512 bytes. Tensors on the CPU are not counted.
+
+Usage: record_events.py [--out FOLDER] [NAME…]     (all of event_jobs.py when no name is given; a word matches names
+                                                   that contain it)
+"""
+import argparse
+import json
+import os
+import sys
+
+import pretend_cuda
+
+pretend_cuda.restart_with_stub()
+import torch
+
+pretend_cuda.install()
+import transformers
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from event_jobs import JOBS
+from storage_watch import StorageWatch
+from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
+
+SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "b8",
+         "uint64": "u64", "float64": "f64"}
+
+
+def describe(tensor):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{SHORT.get(dtype, dtype)}[{','.join(map(str, tensor.shape))}]"
+
+
+def record(job):
+    lines, recording = [], False
+
+    def on_new(size, live, operator, tensor):
+        if recording:
+            lines.append(f"+ {size} {live} {operator} {describe(tensor)}")
+
+    def on_mark(name, sizes):
+        nonlocal recording
+        recording = True
+        lines.append(" ".join(["@", name, *(str(exact) for exact, _ in sizes)]))
+
+    o = parse_options(job.args.split())
+    watch = StorageWatch(on_new)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        config = configuration(job.model, o.set)
+        model = language_model(config, o)
+        Step(model, lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
+    header = {"model": json.dumps(job.model), "args": job.args, "torch": torch.__version__,
+              "transformers": transformers.__version__, "peak": watch.peak, "peak_blocks": watch.peak_blocks}
+    return "\n".join([*(f"# {k} {v}" for k, v in header.items()), *lines]) + "\n"
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--out", default=".")
+    p.add_argument("names", nargs="*")
+    a = p.parse_args()
+    os.makedirs(a.out, exist_ok=True)
+    failed = 0
+    for job in JOBS:
+        if a.names and not any(name in job.name for name in a.names):
+            continue
+        try:
+            text = record(job)
+        except Exception as e:  # one model that cannot run must not cost the others
+            failed += 1
+            print(f"{job.name}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
+            continue
+        with open(os.path.join(a.out, job.name + ".events"), "w") as f:
+            f.write(text)
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,146 @@
+"""One training step as `ullage train` means it, on fake CUDA tensors and the published model classes.
+
+    out = model(input_ids, labels); loss = out.loss; [after_forward: first micro-batch]; del out;
+    loss.backward(); del loss and inputs; [after_backward: last micro-batch]; clipping;
+    optimizer.step(); zero_grad(set_to_none=True); [after_step]
+
+A steady step is recorded after one complete step, a first step without any before it. A forward step is a
+forward pass alone with nothing before it, so neither optimizer states nor gradients exist.
+"""
+import argparse
+import json
+
+import torch
+import transformers
+
+from storage_watch import in_blocks
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
+          "amp-bf16": torch.float32, "amp-fp16": torch.float32}
+AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
+OPTIMIZERS = ["adamw", "sgd", "sgd-momentum", "none"]
+
+
+def parse_options(words):
+    """The options of `ullage train` that a lab step can honour, under their names and defaults there."""
+    p = argparse.ArgumentParser(prog="job", allow_abbrev=False)
+    p.add_argument("--kernels", choices=["cuda-traced"], default="cuda-traced")
+    p.add_argument("--micro-batch", type=int, default=1)
+    p.add_argument("--seq-len", type=int, default=2048)
+    p.add_argument("--image-size", type=int, default=224)
+    p.add_argument("--grad-accum", type=int, default=1)
+    p.add_argument("--step", choices=["first", "steady", "forward"], default="steady")
+    p.add_argument("--precision", choices=list(DTYPES), default="bf16")
+    p.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
+    p.add_argument("--optimizer-impl", choices=["foreach", "fused", "loop"], default="foreach")
+    p.add_argument("--clip-grad", type=float, default=0.0)
+    p.add_argument("--recompute", choices=["none", "full"], default="none")
+    p.add_argument("--recompute-reentrant", action="store_true")
+    p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
+    p.add_argument("--loss", choices=["full", "none"], default="full")
+    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    return p.parse_args(words)
+
+
+NOT_SHAPE = ("quantization_config", "auto_map", "torch_dtype", "dtype")
+
+
+def configuration(fields, changes=()):
+    """A transformers configuration from a config.json's fields and --set changes."""
+    fields = {k: v for k, v in fields.items() if not k.startswith("_") and k not in NOT_SHAPE}
+    for change in changes:
+        key, value = change.split("=", 1)
+        fields[key] = json.loads(value)
+    config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
+    config.use_cache = False
+    return config
+
+
+def language_model(config, o):
+    with torch.device("cuda"):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.precision],
+                                                              attn_implementation=o.attention)
+    model.train()
+    if o.recompute == "full":
+        model.gradient_checkpointing_enable({"use_reentrant": o.recompute_reentrant})
+    return model
+
+
+def optimizer(parameters, o):
+    how = {"foreach": {"foreach": True}, "fused": {"fused": True}, "loop": {"foreach": False}}[o.optimizer_impl]
+    return {"adamw": lambda: torch.optim.AdamW(parameters, **how),
+            "sgd": lambda: torch.optim.SGD(parameters, lr=0.01, **how),
+            "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **how),
+            "none": lambda: None}[o.optimizer]()
+
+
+def text_inputs(config, o):
+    tokens = torch.randint(0, config.vocab_size, (o.micro_batch, o.seq_len), device="cuda")
+    return {"input_ids": tokens} if o.loss == "none" else {"input_ids": tokens, "labels": tokens}
+
+
+def held(tensors):
+    """(bytes, bytes in blocks) of the distinct storages behind CUDA tensors."""
+    storages = {t.untyped_storage()._cdata: t.untyped_storage().size()
+                for t in tensors if isinstance(t, torch.Tensor) and t.device.type == "cuda"}
+    return sum(storages.values()), sum(map(in_blocks, storages.values()))
+
+
+class Step:
+    """Plays steps of one model; calls mark(name, sizes) at each phase of the last one."""
+
+    def __init__(self, model, next_inputs, loss_of, o, watch, mark):
+        self.model, self.next_inputs, self.loss_of, self.o = model, next_inputs, loss_of, o
+        self.watch, self.mark = watch, mark
+        self.parameters = list(model.parameters())
+        self.optimizer = optimizer(self.parameters, o)
+        for tensor in [*self.parameters, *model.buffers()]:
+            watch.take_in(tensor)
+
+    def play(self):
+        with self.watch:
+            if self.o.step == "steady":
+                self.whole(silent=True)
+            self.whole(silent=False)
+
+    def whole(self, silent):
+        mark = (lambda name: None) if silent else (lambda name: self.mark(name, self.sizes()))
+        if not silent:
+            self.watch.restart_peak()
+        mark("before_step")
+        for micro in range(self.o.grad_accum):
+            first, last = micro == 0, micro == self.o.grad_accum - 1
+            inputs = self.next_inputs()
+            with torch.autocast("cuda", dtype=AUTOCAST.get(self.o.precision), enabled=self.o.precision in AUTOCAST):
+                out, loss = self.loss_of(self.model, inputs)
+            if first:
+                mark("after_forward")
+            del out
+            if self.o.step == "forward":
+                return
+            loss.backward()
+            del loss, inputs
+            if last:
+                mark("after_backward")
+        self.update()
+        mark("after_step")
+
+    def update(self):
+        if self.o.clip_grad > 0:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.o.clip_grad)
+        if self.optimizer is not None:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def sizes(self):
+        """Live, parameters, gradients, optimizer states: each (bytes, bytes in blocks)."""
+        states = self.optimizer.state.values() if self.optimizer else []
+        return ((self.watch.live, self.watch.live_blocks), held(self.parameters),
+                held(p.grad for p in self.parameters), held(t for s in states for t in s.values()))
+
+
+def language_loss(o):
+    def run(model, inputs):
+        out = model(**inputs)
+        return out, out.logits.sum() if o.loss == "none" else out.loss
+    return run
