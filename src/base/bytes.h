@@ -1,0 +1,40 @@
+// Sizes in bytes: arithmetic that does not overflow silently, reading and writing with units.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "base/expected.h"
+
+namespace ullage {
+
+inline constexpr std::int64_t kKiB = 1024;
+inline constexpr std::int64_t kMiB = 1024 * kKiB;
+inline constexpr std::int64_t kGiB = 1024 * kMiB;
+inline constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+
+enum class Unit { gib, gb, mib, bytes };
+
+// Rounds up to a multiple of `granularity` (> 0).
+constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t granularity) {
+  return (bytes + granularity - 1) / granularity * granularity;
+}
+
+// a*b, or kMaxBytes where the product does not fit (both must not be negative).
+constexpr std::int64_t multiply_saturated(std::int64_t a, std::int64_t b) {
+  return b != 0 && a > kMaxBytes / b ? kMaxBytes : a * b;
+}
+
+// "15.92 GiB", "17.09 GB", "16302 MiB", "17094934528 B". GiB and GB step down to MiB/KiB/B (MB/kB/B)
+// for small values, so that "512 B" is not "0.00 GiB".
+std::string format_bytes(std::int64_t bytes, Unit unit = Unit::gib);
+
+// Reads "79.1GiB", "80GB", "81559 MiB", "1.5T", "1024" (bytes); units are case-insensitive, K/M/G/T alone
+// are binary. Fails on negative, empty, non-finite or larger than 2^63 - 1.
+Expected<std::int64_t> parse_bytes(std::string_view text, std::string_view where);
+
+Expected<Unit> parse_unit(std::string_view text, std::string_view where);
+
+}  // namespace ullage

@@ -1,0 +1,137 @@
+#include "base/json.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+namespace ullage {
+namespace {
+
+Expected<std::int64_t> whole_number(const Json& value, const std::string& where, std::int64_t low, std::int64_t high) {
+  const auto wrong = [&](std::string_view what) {
+    return fail(ErrorCode::malformed, where,
+                fmt::format("{} is {}; expected a whole number from {} to {}", value.dump().substr(0, 40), what, low, high));
+  };
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+    return wrong("out of range");
+  }
+  std::int64_t number = 0;
+  if (value.is_number_integer()) {
+    number = value.get<std::int64_t>();
+  } else if (value.is_number_float()) {
+    const double real = value.get<double>();
+    if (std::floor(real) != real || std::fabs(real) > 9e15) return wrong("not a whole number");
+    number = static_cast<std::int64_t>(real);
+  } else {
+    return wrong("not a number");
+  }
+  if (number < low || number > high) return wrong("out of range");
+  return number;
+}
+
+// Counts nesting before the parser recurses, so that a file of brackets cannot exhaust the stack.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxJsonDepth) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Expected<Json> parse_json(std::string_view text, std::string_view where) {
+  if (static_cast<std::int64_t>(text.size()) > kMaxJsonBytes) {
+    return fail(ErrorCode::too_large, std::string(where),
+                fmt::format("{} bytes of JSON; a configuration has at most {}", text.size(), kMaxJsonBytes));
+  }
+  if (too_deep(text)) {
+    return fail(ErrorCode::malformed, std::string(where),
+                fmt::format("nested deeper than {} levels; this is not a model's configuration", kMaxJsonDepth));
+  }
+  try {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& error) {
+    return fail(ErrorCode::malformed, fmt::format("{}: byte {}", where, error.byte),
+                "not valid JSON here; check that the file is whole");
+  } catch (const Json::exception&) {
+    return fail(ErrorCode::malformed, std::string(where), "not valid JSON; a number or a text is out of range");
+  }
+}
+
+const Json* JsonObject::find(std::string_view key) const {
+  if (!value_->is_object()) return nullptr;
+  const auto found = value_->find(std::string(key));
+  return found == value_->end() || found->is_null() ? nullptr : &*found;
+}
+
+bool JsonObject::has(std::string_view key) const { return find(key) != nullptr; }
+
+std::string JsonObject::where(std::string_view key) const { return fmt::format("{}: {}", where_, key); }
+
+Expected<std::int64_t> JsonObject::integer(std::string_view key, std::int64_t fallback, std::int64_t low,
+                                           std::int64_t high) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  return whole_number(*value, where(key), low, high);
+}
+
+Expected<std::int64_t> JsonObject::integer(std::string_view key, std::int64_t low, std::int64_t high) const {
+  const Json* value = find(key);
+  if (value == nullptr) {
+    return fail(ErrorCode::malformed, where(key), "missing; this kind of model cannot be built without it");
+  }
+  return whole_number(*value, where(key), low, high);
+}
+
+Expected<double> JsonObject::number(std::string_view key, double fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_number()) return fail(ErrorCode::malformed, where(key), "not a number");
+  return value->get<double>();
+}
+
+Expected<bool> JsonObject::boolean(std::string_view key, bool fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) return fail(ErrorCode::malformed, where(key), "expected true or false");
+  return value->get<bool>();
+}
+
+Expected<std::string> JsonObject::string(std::string_view key, std::string_view fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::string(fallback);
+  if (!value->is_string()) return fail(ErrorCode::malformed, where(key), "expected a text");
+  return value->get<std::string>();
+}
+
+Expected<std::vector<std::string>> JsonObject::strings(std::string_view key) const {
+  std::vector<std::string> out;
+  const Json* value = find(key);
+  if (value == nullptr) return out;
+  if (!value->is_array()) return fail(ErrorCode::malformed, where(key), "expected a list of texts");
+  for (const Json& item : *value) {
+    if (!item.is_string()) return fail(ErrorCode::malformed, where(key), "expected a list of texts");
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+Expected<JsonObject> JsonObject::object(std::string_view key) const {
+  const Json* value = find(key);
+  if (value == nullptr || !value->is_object()) return fail(ErrorCode::malformed, where(key), "expected an object");
+  return JsonObject(*value, where(key));
+}
+
+}  // namespace ullage
