@@ -2,14 +2,14 @@
 # root) into module TARGET. Code reads it through
 #     #include "data/NAME.h"
 #     std::string_view text = ullage::data::NAME();
-# A file that does not exist is left out, and so is its header.
+# A file that does not exist is left out, and so is its header; so is one of a module without sources.
 
 set(ULLAGE_GENERATED ${CMAKE_BINARY_DIR}/generated)
 set(ULLAGE_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
 
 function(ullage_embed target name file)
   set(input ${PROJECT_SOURCE_DIR}/${file})
-  if(NOT EXISTS ${input})
+  if(NOT EXISTS ${input} OR NOT TARGET ullage_${target})
     return()
   endif()
   set(source ${ULLAGE_GENERATED}/data/${name}.cc)
