@@ -16,6 +16,18 @@ FULL = "--recompute full"
 REENTRANT = "--recompute full --recompute-reentrant"
 
 
+ROPE = {
+    "default": {"rope_type": "default"},
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 512},
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512},
+    "longrope": {"rope_type": "longrope", "factor": 32.0, "original_max_position_embeddings": 64,
+                 "short_factor": [1.0] * 32, "long_factor": [2.0] * 32},
+}
+
+
 @dataclass
 class Job:
     name: str
@@ -31,9 +43,174 @@ def add(base, name, args, **changes):
     JOBS.append(Job(f"{family}-{name}", {**base, **changes}, f"--kernels cuda-traced {args}"))
 
 
-add(LLAMA, "bf16-sdpa", f"{NORMAL} --precision bf16")
-add(LLAMA, "fp32-eager", f"{NORMAL} --precision fp32 --attention eager")
-add(LLAMA, "bf16-full", f"{NORMAL} --precision bf16 {FULL}")
-add(LLAMA, "bf16-reentrant", f"{NORMAL} --precision bf16 {REENTRANT}")
-add(GPT2, "bf16-sdpa", f"{NORMAL} --precision bf16")
-add(GPT2, "fp32-eager", f"{NORMAL} --precision fp32 --attention eager")
+def llama(name, args, **changes):
+    add(LLAMA, name, args, **changes)
+
+
+def mistral(name, args, **changes):
+    add(MISTRAL, name, args, **changes)
+
+
+def gpt2(name, args, **changes):
+    add(GPT2, name, args, **changes)
+
+
+# Llama: precision, attention and recompute, on even and odd shapes
+llama("bf16-sdpa", f"{NORMAL} --precision bf16")
+llama("fp32-eager", f"{NORMAL} --precision fp32 --attention eager")
+llama("bf16-full", f"{NORMAL} --precision bf16 {FULL}")
+llama("bf16-reentrant", f"{NORMAL} --precision bf16 {REENTRANT}")
+llama("bf16-eager", f"{ODD} --precision bf16 --attention eager", vocab_size=1001)
+llama("fp32-sdpa", f"{ODD} --precision fp32", vocab_size=1001)
+llama("fp16-sdpa", f"{NORMAL} --precision fp16")
+llama("fp16-eager", f"{ONE} --precision fp16 --attention eager")
+llama("bf16-odd", f"{ODD} --precision bf16", vocab_size=1001)
+llama("bf16-one-sequence", f"{ONE} --precision bf16", vocab_size=1001)
+llama("bf16-one-token", "--micro-batch 1 --seq-len 1 --precision bf16")
+llama("fp32-one-token-eager", "--micro-batch 2 --seq-len 1 --precision fp32 --attention eager")
+llama("fp32-full", f"{ONE} --precision fp32 {FULL}", vocab_size=1001)
+llama("fp32-full-eager", f"{NORMAL} --precision fp32 --attention eager {FULL}")
+llama("fp32-reentrant", f"{ODD} --precision fp32 {REENTRANT}")
+llama("bf16-full-eager", f"{ODD} --precision bf16 --attention eager {FULL}", vocab_size=1001)
+llama("bf16-reentrant-eager", f"{ONE} --precision bf16 --attention eager {REENTRANT}")
+llama("fp16-full", f"{ODD} --precision fp16 {FULL}")
+llama("one-layer", f"{NORMAL} --precision bf16", num_hidden_layers=1)
+llama("three-layers-full", f"{NORMAL} --precision bf16 {FULL}", num_hidden_layers=3)
+llama("three-layers-fp32", f"{ONE} --precision fp32", num_hidden_layers=3)
+
+# Llama: optimizer, clipping, accumulation, which step
+for impl in ("fused", "loop"):
+    llama(f"adamw-{impl}", f"{NORMAL} --precision bf16 --optimizer adamw --optimizer-impl {impl}")
+    llama(f"adamw-{impl}-fp32-full", f"{ODD} --precision fp32 --optimizer adamw --optimizer-impl {impl} {FULL}")
+    llama(f"adamw-{impl}-first", f"{ONE} --precision bf16 --optimizer-impl {impl} --step first")
+llama("adamw-first", f"{NORMAL} --precision bf16 --step first")
+llama("adamw-first-fp32-eager", f"{ODD} --precision fp32 --attention eager --step first")
+for impl in ("foreach", "fused", "loop"):
+    llama(f"sgd-{impl}", f"{NORMAL} --precision bf16 --optimizer sgd --optimizer-impl {impl}")
+    llama(f"sgd-momentum-{impl}", f"{NORMAL} --precision bf16 --optimizer sgd-momentum --optimizer-impl {impl}")
+    llama(f"sgd-momentum-{impl}-first", f"{ODD} --precision fp32 --optimizer sgd-momentum --optimizer-impl {impl} --step first")
+llama("sgd-fp32-first", f"{ODD} --precision fp32 --optimizer sgd --step first")
+llama("no-optimizer", f"{NORMAL} --precision bf16 --optimizer none")
+llama("no-optimizer-fp32-full", f"{ODD} --precision fp32 --optimizer none {FULL}")
+llama("no-optimizer-first", f"{NORMAL} --precision bf16 --optimizer none --step first")
+llama("no-optimizer-tied-accumulate", f"{NORMAL} --precision bf16 --optimizer none --grad-accum 2", tie_word_embeddings=True)
+llama("clip", f"{NORMAL} --precision bf16 --clip-grad 1.0")
+llama("clip-sgd-fp32", f"{ODD} --precision fp32 --optimizer sgd --clip-grad 1.0")
+llama("clip-no-optimizer", f"{ONE} --precision fp16 --optimizer none --clip-grad 0.5")
+llama("clip-fused-accumulate", f"{NORMAL} --precision bf16 --optimizer-impl fused --clip-grad 1.0 --grad-accum 2")
+llama("accumulate-2", f"{NORMAL} --precision bf16 --grad-accum 2")
+llama("accumulate-4-full", f"{ODD} --precision bf16 --grad-accum 4 {FULL}")
+llama("accumulate-2-reentrant", f"{NORMAL} --precision bf16 --grad-accum 2 {REENTRANT}")
+llama("accumulate-2-fp32-first", f"{ONE} --precision fp32 --grad-accum 2 --step first --optimizer sgd")
+llama("accumulate-2-tied", f"{NORMAL} --precision bf16 --grad-accum 2", tie_word_embeddings=True)
+llama("loss-none", f"{NORMAL} --precision bf16 --loss none")
+llama("loss-none-fp32-full", f"{ODD} --precision fp32 --loss none {FULL}")
+llama("loss-none-no-optimizer", f"{ONE} --precision bf16 --loss none --optimizer none")
+llama("forward", f"{NORMAL} --precision bf16 --step forward --optimizer none")
+llama("forward-fp32-eager", f"{ODD} --precision fp32 --attention eager --step forward --optimizer none")
+llama("forward-full", f"{NORMAL} --precision bf16 --step forward --optimizer none {FULL}")
+
+# Llama: the configuration's options
+llama("tied", f"{NORMAL} --precision bf16", tie_word_embeddings=True)
+llama("tied-fp32-full", f"{ODD} --precision fp32 {FULL}", tie_word_embeddings=True, vocab_size=1001)
+llama("attention-bias", f"{NORMAL} --precision bf16", attention_bias=True)
+llama("attention-bias-fp32-eager-full", f"{ODD} --precision fp32 --attention eager {FULL}", attention_bias=True)
+llama("mlp-bias", f"{NORMAL} --precision bf16", mlp_bias=True)
+llama("both-biases-full", f"{ODD} --precision bf16 {FULL}", mlp_bias=True, attention_bias=True)
+llama("both-biases-reentrant-fp32", f"{ONE} --precision fp32 {REENTRANT}", mlp_bias=True, attention_bias=True)
+llama("all-heads", f"{NORMAL} --precision bf16", num_key_value_heads=4)
+llama("all-heads-fp32-eager", f"{ODD} --precision fp32 --attention eager", num_key_value_heads=4)
+llama("all-heads-fp32-sdpa", f"{NORMAL} --precision fp32", num_key_value_heads=4)
+llama("all-heads-eager-full", f"{NORMAL} --precision bf16 --attention eager {FULL}", num_key_value_heads=4)
+llama("one-kv-head", f"{NORMAL} --precision bf16", num_key_value_heads=1)
+llama("one-kv-head-eager", f"{ODD} --precision bf16 --attention eager", num_key_value_heads=1)
+llama("head-dim-32", f"{NORMAL} --precision bf16", head_dim=32)
+llama("head-dim-128-eager-fp32", f"{ODD} --precision fp32 --attention eager", head_dim=128)
+llama("head-dim-80-full", f"{ODD} --precision bf16 {FULL}", head_dim=80)
+for act in ("gelu", "relu", "gelu_pytorch_tanh", "gelu_new"):
+    llama(f"act-{act.replace('_', '-')}", f"{NORMAL} --precision bf16", hidden_act=act)
+llama("act-gelu-fp32-full", f"{ODD} --precision fp32 {FULL}", hidden_act="gelu")
+llama("act-relu-fp32-full", f"{ODD} --precision fp32 {FULL}", hidden_act="relu")
+llama("attention-dropout", f"{NORMAL} --precision bf16", attention_dropout=0.1)
+llama("attention-dropout-eager", f"{ODD} --precision bf16 --attention eager", attention_dropout=0.1)
+llama("attention-dropout-fp32", f"{NORMAL} --precision fp32", attention_dropout=0.1)
+llama("attention-dropout-eager-full", f"{NORMAL} --precision fp32 --attention eager {FULL}", attention_dropout=0.1)
+llama("attention-dropout-full", f"{ODD} --precision bf16 {FULL}", attention_dropout=0.1)
+llama("pretraining-tp", f"{NORMAL} --precision bf16", pretraining_tp=2)
+for kind, scaling in ROPE.items():
+    llama(f"rope-{kind}", f"{NORMAL} --precision bf16", rope_scaling=scaling)
+llama("rope-linear-fp32-full", f"{ODD} --precision fp32 {FULL}", rope_scaling=ROPE["linear"])
+llama("rope-llama3-fp32-eager", f"{ODD} --precision fp32 --attention eager", rope_scaling=ROPE["llama3"])
+llama("rope-yarn-reentrant", f"{ODD} --precision bf16 {REENTRANT}", rope_scaling=ROPE["yarn"])
+llama("rope-yarn-mscale", f"{NORMAL} --precision bf16",
+      rope_scaling={**ROPE["yarn"], "attention_factor": 1.2})
+llama("hidden-96", f"{ODD} --precision bf16", hidden_size=96, num_attention_heads=3, num_key_value_heads=3, intermediate_size=250,
+      vocab_size=333)
+
+# Mistral: the window set, unset, above and below the sequence
+mistral("bf16-sdpa", f"{NORMAL} --precision bf16")
+mistral("fp32-eager", f"{ODD} --precision fp32 --attention eager", vocab_size=1001)
+mistral("bf16-full", f"{ODD} --precision bf16 {FULL}")
+mistral("bf16-reentrant", f"{NORMAL} --precision bf16 {REENTRANT}")
+mistral("window-above", f"{NORMAL} --precision bf16", sliding_window=128)
+mistral("window-above-eager", f"{NORMAL} --precision bf16 --attention eager", sliding_window=128)
+mistral("window-equal", f"{NORMAL} --precision bf16", sliding_window=64)
+mistral("window-below", f"{NORMAL} --precision bf16", sliding_window=32)
+mistral("window-below-fp32", f"{ODD} --precision fp32", sliding_window=16)
+mistral("window-below-eager", f"{ODD} --precision bf16 --attention eager", sliding_window=16)
+mistral("window-below-full", f"{NORMAL} --precision bf16 {FULL}", sliding_window=32)
+mistral("window-below-reentrant-fp32", f"{ONE} --precision fp32 {REENTRANT}", sliding_window=16)
+mistral("head-dim-32", f"{NORMAL} --precision bf16", head_dim=32)
+mistral("tied-accumulate", f"{NORMAL} --precision bf16 --grad-accum 2", tie_word_embeddings=True)
+mistral("all-heads-dropout", f"{NORMAL} --precision fp32 --attention eager", num_key_value_heads=4, attention_dropout=0.1)
+mistral("sgd-momentum-clip", f"{ODD} --precision fp16 --optimizer sgd-momentum --clip-grad 1.0")
+mistral("loss-none", f"{ODD} --precision fp32 --loss none")
+
+# GPT-2
+STILL = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+gpt2("bf16-sdpa", f"{NORMAL} --precision bf16")
+gpt2("fp32-eager", f"{NORMAL} --precision fp32 --attention eager")
+gpt2("fp32-sdpa", f"{ODD} --precision fp32", vocab_size=1001)
+gpt2("bf16-eager", f"{ODD} --precision bf16 --attention eager", vocab_size=1001)
+gpt2("fp16-sdpa", f"{ONE} --precision fp16")
+gpt2("fp16-eager", f"{NORMAL} --precision fp16 --attention eager")
+gpt2("bf16-full", f"{NORMAL} --precision bf16 {FULL}")
+gpt2("bf16-reentrant", f"{NORMAL} --precision bf16 {REENTRANT}")
+gpt2("fp32-full-eager", f"{ODD} --precision fp32 --attention eager {FULL}", vocab_size=1001)
+gpt2("fp32-reentrant", f"{ODD} --precision fp32 {REENTRANT}")
+gpt2("bf16-full-eager", f"{ONE} --precision bf16 --attention eager {FULL}")
+gpt2("one-token", "--micro-batch 1 --seq-len 1 --precision bf16")
+gpt2("still-bf16-sdpa", f"{NORMAL} --precision bf16", **STILL)
+gpt2("still-fp32-eager", f"{ODD} --precision fp32 --attention eager", **STILL)
+gpt2("still-bf16-full", f"{ODD} --precision bf16 {FULL}", **STILL)
+gpt2("still-fp32-sdpa-reentrant", f"{NORMAL} --precision fp32 {REENTRANT}", **STILL)
+gpt2("only-attention-dropout", f"{NORMAL} --precision bf16", resid_pdrop=0.0, embd_pdrop=0.0)
+for act in ("gelu", "relu", "silu", "tanh"):
+    gpt2(f"act-{act}", f"{NORMAL} --precision bf16", activation_function=act)
+    gpt2(f"act-{act}-fp32-full", f"{ODD} --precision fp32 {FULL}", activation_function=act)
+gpt2("act-gelu-pytorch-tanh", f"{NORMAL} --precision bf16", activation_function="gelu_pytorch_tanh")
+gpt2("untied", f"{NORMAL} --precision bf16", tie_word_embeddings=False)
+gpt2("untied-fp32-full", f"{ODD} --precision fp32 {FULL}", tie_word_embeddings=False)
+gpt2("inner-300", f"{NORMAL} --precision bf16", n_inner=300)
+gpt2("inner-2048-fp32", f"{ODD} --precision fp32 --attention eager", n_inner=2048)
+gpt2("scale-by-layer", f"{NORMAL} --precision bf16", scale_attn_by_inverse_layer_idx=True)
+gpt2("scale-by-layer-eager", f"{NORMAL} --precision fp32 --attention eager", scale_attn_by_inverse_layer_idx=True)
+gpt2("unscaled-eager", f"{NORMAL} --precision bf16 --attention eager", scale_attn_weights=False)
+gpt2("upcast-eager", f"{NORMAL} --precision bf16 --attention eager", reorder_and_upcast_attn=True)
+gpt2("upcast-fp32-full-eager", f"{ODD} --precision fp32 --attention eager {FULL}", reorder_and_upcast_attn=True)
+gpt2("upcast-sdpa", f"{ODD} --precision bf16", reorder_and_upcast_attn=True, scale_attn_by_inverse_layer_idx=True)
+gpt2("adamw-fused", f"{NORMAL} --precision bf16 --optimizer-impl fused")
+gpt2("adamw-loop-first", f"{ODD} --precision fp32 --optimizer-impl loop --step first")
+gpt2("adamw-loop", f"{NORMAL} --precision bf16 --optimizer-impl loop")
+gpt2("sgd", f"{NORMAL} --precision bf16 --optimizer sgd")
+gpt2("sgd-momentum-fp32", f"{ODD} --precision fp32 --optimizer sgd-momentum --optimizer-impl loop")
+gpt2("no-optimizer", f"{NORMAL} --precision bf16 --optimizer none")
+gpt2("no-optimizer-untied-accumulate", f"{NORMAL} --precision bf16 --optimizer none --grad-accum 4", tie_word_embeddings=False)
+gpt2("clip-accumulate", f"{NORMAL} --precision bf16 --clip-grad 1.0 --grad-accum 2")
+gpt2("clip-loop-fp32", f"{ODD} --precision fp32 --clip-grad 1.0 --optimizer-impl loop")
+gpt2("accumulate-2-reentrant", f"{ODD} --precision bf16 --grad-accum 2 {REENTRANT}")
+gpt2("loss-none", f"{NORMAL} --precision bf16 --loss none")
+gpt2("loss-none-fp32-full", f"{ODD} --precision fp32 --loss none {FULL}")
+gpt2("forward", f"{NORMAL} --precision bf16 --step forward --optimizer none")
+gpt2("forward-reentrant-eager", f"{NORMAL} --precision fp32 --attention eager --step forward --optimizer none {REENTRANT}")
+gpt2("three-layers-full", f"{NORMAL} --precision bf16 {FULL}", n_layer=3)
