@@ -99,7 +99,7 @@ def main(gpus, output):
              "(github.com/ROCm/legacy-rocm-build/pull/3587)"),
         ratio_rule("nvidia-inline-ecc", {"vendor": "NVIDIA", "inline_ecc": True}, [g for g in nvidia if g.get("inline_ecc")]),
         ratio_rule("nvidia-by-datasheet", {"vendor": "NVIDIA"},
-                   [g for g in nvidia if not g.get("inline_ecc") and g["id"] != "rtx-6000-ada"]),
+                   [g for g in nvidia if not g.get("inline_ecc") and "ECC on" not in g["cuda_total_platform"]]),
         amd_rule([g for g in apart + stated if g["vendor"] == "AMD"]),
         ratio_rule("huawei-by-datasheet", {"vendor": "Huawei"}, [g for g in apart if g["vendor"] == "Huawei"]),
         *apple_rules(),

@@ -41,10 +41,11 @@ CELLS = {
 # first two confirmed by the totals in the table). Their datasheet cells are per board.
 DEVICES_PER_CARD = {"mi250": 2, "mi250x": 2, "data-center-gpu-max-1550": 2}
 
-# Server cards with GDDR6 that ship with ECC on, which costs a sixteenth of the memory:
-# seen in nvidia-smi's totals (T4 15360, A10 23028, L4 23034, A40 46068, L40S 46068 MiB),
-# inferred for the others of the same generation.
-INLINE_ECC = {"t4", "a2", "a10", "a10g", "a16-16gb", "a40", "l4", "l20", "l40", "l40s"}
+# Server cards with GDDR memory that ship with ECC on, which costs a sixteenth of it: seen in
+# nvidia-smi's totals (T4 15360, A10 23028, L4 23034, A40 46068, L40S 46068 MiB) and in what
+# CUDA gives on an M60 (7618.6 MiB of 8 GiB); inferred for the others of the same kind.
+INLINE_ECC = {"k80-12gb", "m60-8gb", "p4", "p40", "t4", "a2", "a10", "a10g", "a16-16gb", "a40",
+              "l4", "l20", "l40", "l40s"}
 
 # Cards of MEMORY.csv that DATASHEETS.csv lacks. All recalled, except memory sizes that the
 # name states.
