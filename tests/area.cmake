@@ -1,7 +1,9 @@
-# ullage_test_area(AREA): the executable AREA_tests from tests/AREA/*.cc, one entry for ctest.
-# A test finds its files below ULLAGE_TEST_DATA, the project's root in ULLAGE_SOURCE_DIR and
-# the built program in ULLAGE_BINARY.
+# ullage_test_area(AREA): the executable AREA_tests from tests/AREA/*.cc, one entry for ctest,
+# and an entry for every tests/AREA/*_test.py. A test finds its files below ULLAGE_TEST_DATA,
+# the project's root in ULLAGE_SOURCE_DIR and the built program in ULLAGE_BINARY (definitions
+# in C++, environment variables in Python).
 function(ullage_test_area area)
+  ullage_python_tests(${area})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${area}/*.cc)
   file(GLOB shared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/support/*.cc)
   list(FILTER sources EXCLUDE REGEX "/compilers/timeline_digest\\.cc$")
@@ -31,8 +33,17 @@ function(ullage_test_settings target)
   target_compile_definitions(${target} PRIVATE
     ULLAGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     ULLAGE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-    ULLAGE_BINARY="$<IF:$<TARGET_EXISTS:ullage_cli>,${CMAKE_BINARY_DIR}/bin/ullage,>")
-  if(TARGET rapidcheck)
-    target_link_libraries(${target} PRIVATE rapidcheck)
-  endif()
+    ULLAGE_BINARY="${CMAKE_BINARY_DIR}/bin/ullage")
+  target_link_libraries(${target} PRIVATE rapidcheck)
+endfunction()
+
+function(ullage_python_tests area)
+  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${area}/*_test.py)
+  foreach(script IN LISTS scripts)
+    get_filename_component(name ${script} NAME_WE)
+    string(REGEX REPLACE "_test$" "" name ${name})
+    add_test(NAME ${area}_${name} COMMAND ${ULLAGE_PYTHON} -B ${script})
+    set_tests_properties(${area}_${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
+      "ULLAGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};ULLAGE_TEST_DATA=${PROJECT_SOURCE_DIR}/tests/data;ULLAGE_BINARY=${CMAKE_BINARY_DIR}/bin/ullage")
+  endforeach()
 endfunction()

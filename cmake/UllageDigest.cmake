@@ -1,5 +1,5 @@
-# The portable core's one program: it prints a digest of the timeline of every family, and
-# tests/compilers compares what the builds of different compilers print.
+# The one program that every compiler builds: it prints a digest of the timeline of every
+# family, and ./test compares what the builds of different compilers print.
 
 set(digest ${PROJECT_SOURCE_DIR}/tests/compilers/timeline_digest.cc)
 if(EXISTS ${digest} AND TARGET ullage)
