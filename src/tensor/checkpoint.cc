@@ -1,0 +1,127 @@
+#include "tensor/checkpoint.h"
+
+#include "tensor/record.h"
+#include "tensor/tape.h"
+
+namespace ullage::tensor {
+namespace {
+
+void tag_as_activation(const Tensor& tensor) {
+  Storage& storage = tensor.storage();
+  if (storage.component == memory::Component::temporaries) {
+    storage.context->retag(storage, memory::Component::activations);
+  }
+}
+
+Ref<Ticket> hand_out(Checkpoint& checkpoint) {
+  Ref<Ticket> ticket(checkpoint.context->make_ticket());
+  ticket->checkpoint = Ref<Checkpoint>(&checkpoint);
+  ticket->index = checkpoint.tickets.size();
+  checkpoint.tickets.push_back(ticket.get());
+  return ticket;
+}
+
+// The rerun meets the next save of the region. The tensor fills its ticket, and the rerun is over with the last one.
+void fill(Checkpoint& checkpoint, const Tensor& tensor) {
+  if (checkpoint.filled < checkpoint.tickets.size()) {
+    if (Ticket* ticket = checkpoint.tickets[checkpoint.filled]) ticket->tensor = detach(tensor);
+  }
+  if (++checkpoint.filled == checkpoint.tickets.size()) {
+    checkpoint.context->discarding = true;
+    checkpoint.context->grad_enabled = false;
+  }
+}
+
+void save(Node* node, const Tensor& tensor, bool output) {
+  if (node == nullptr) return;
+  assert(node->saved_count < kMaxSaved);
+  Saved& slot = node->saved[node->saved_count++];
+  Context& context = *node->context;
+  if (context.discarding) return;
+  if (!context.hooks.empty() && !context.hooks.back().rerun) {
+    slot.ticket = hand_out(*context.hooks.back().checkpoint);
+    return;
+  }
+  tag_as_activation(tensor);
+  slot.tensor = output ? detach(tensor) : tensor;
+  if (!context.hooks.empty()) fill(*context.hooks.back().checkpoint, tensor);
+}
+
+void run_again(Checkpoint& checkpoint) {
+  Context& context = *checkpoint.context;
+  checkpoint.rerun = true;
+  checkpoint.filled = 0;
+  Restore<memory::Phase> phase(context.phase, memory::Phase::recompute);
+  Restore<NameId> module(context.module, context.module);
+  Restore<std::int16_t> layer(context.layer, context.layer);
+  Restore<bool> grad(context.grad_enabled, true);
+  Restore<bool> discarding(context.discarding, false);
+  context.hooks.push_back({&checkpoint, true});
+  Tensor result = checkpoint.region(checkpoint.input);
+  result.reset();
+  context.hooks.pop_back();
+}
+
+void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  Tensor saved = unpack(node, 0);
+  Tensor input = detach(saved);
+  input.impl()->leaf_requires_grad = true;
+  Tensor output;
+  {
+    Restore<bool> grad(context.grad_enabled, true);
+    Restore<memory::Phase> phase(context.phase, memory::Phase::recompute);
+    output = node.checkpoint->region(input);
+  }
+  run_backward(output, in[0]);
+  out[0] = input.grad();
+}
+
+}  // namespace
+
+void destroy(Checkpoint* checkpoint) { delete checkpoint; }
+
+Tensor checkpoint(Context& context, Region region, Tensor input_in) {
+  Tensor input = std::move(input_in);
+  if (!context.grad_enabled) return region(input);
+  Ref<Checkpoint> state(new Checkpoint);
+  state->context = &context;
+  state->region = std::move(region);
+  state->input = input;
+  tag_as_activation(input);
+  context.hooks.push_back({state.get(), false});
+  Tensor result = state->region(input);
+  context.hooks.pop_back();
+  return result;
+}
+
+Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in) {
+  Tensor input = std::move(input_in);
+  if (!context.grad_enabled) return region(input);
+  Recording record(context, reentrant_backward, {&input});
+  Tensor result;
+  {
+    NoGrad no_grad(context);
+    result = region(input);
+  }
+  if (!record) return result;
+  save_input(record.node(), input);
+  Ref<Checkpoint> state(new Checkpoint);
+  state->context = &context;
+  state->region = std::move(region);
+  record.node()->checkpoint = std::move(state);
+  return record.finish(detach(result));
+}
+
+void save_input(Node* node, const Tensor& tensor) { save(node, tensor, false); }
+void save_output(Node* node, const Tensor& tensor) { save(node, tensor, true); }
+
+Tensor unpack(Node& node, std::size_t slot) {
+  Saved& saved = node.saved[slot];
+  if (!saved.ticket) return saved.tensor;
+  Checkpoint& checkpoint = *saved.ticket->checkpoint;
+  if (!checkpoint.rerun) run_again(checkpoint);
+  return std::move(saved.ticket->tensor);
+}
+
+}  // namespace ullage::tensor

@@ -1,0 +1,117 @@
+#include "tensor/context.h"
+
+#include "tensor/checkpoint.h"
+
+namespace ullage::tensor {
+
+Context::Context(Policy policy) : policy_(policy) {
+  timeline_.granularity_bytes = policy_.granularity_bytes;
+  for (const std::string_view name : kOpNames) timeline_.names.intern(name);
+  timeline_.blocks.reserve(4096);
+  timeline_.events.reserve(12288);
+  timeline_.ops.reserve(4096);
+}
+
+Context::~Context() = default;
+
+void Context::record_op(Op op, std::int64_t flops, std::int64_t bytes_moved) {
+  if (discarding) return;
+  // Operator names are the first entries of the table, behind the empty name.
+  const auto name = static_cast<NameId>(static_cast<std::uint16_t>(op) + 1);
+  timeline_.ops.push_back({flops, bytes_moved, static_cast<std::uint32_t>(timeline_.events.size()), name, module, layer, phase});
+}
+
+Ref<Storage> Context::allocate(std::int64_t bytes) {
+  Ref<Storage> storage(storages_.make());
+  storage->bytes = bytes;
+  storage->context = this;
+  storage->component = component;
+  if (bytes == 0 || discarding) return storage;
+  storage->block = static_cast<memory::BlockId>(timeline_.blocks.size());
+  const auto op = timeline_.ops.empty() ? memory::kNone : static_cast<memory::OpId>(timeline_.ops.size() - 1);
+  timeline_.blocks.push_back({bytes, op, 0, layer});
+  timeline_.events.push_back({storage->block, memory::EventKind::alloc, component, memory::Space::device, 0});
+  return storage;
+}
+
+void Context::freed(const Storage& storage) {
+  if (storage.block == memory::kNone) return;
+  timeline_.events.push_back({storage.block, memory::EventKind::free, storage.component, memory::Space::device, 0});
+}
+
+void Context::retag(Storage& storage, memory::Component to) {
+  if (storage.component == to) return;
+  storage.component = to;
+  if (storage.block == memory::kNone) return;
+  timeline_.events.push_back({storage.block, memory::EventKind::retag, to, memory::Space::device, 0});
+}
+
+void Context::set_label(const Storage& storage, NameId label) {
+  if (storage.block != memory::kNone) timeline_.blocks[storage.block].label = label;
+}
+
+void Context::mark(NameId name) {
+  timeline_.marks.push_back({name, static_cast<std::uint32_t>(timeline_.events.size())});
+}
+
+void Context::begin_section(std::int16_t new_layer) {
+  if (!sections_.empty() && sections_.back().layer == new_layer) return;
+  sections_.push_back({static_cast<std::uint32_t>(timeline_.events.size()), static_cast<std::uint32_t>(timeline_.ops.size()),
+                       static_cast<std::uint32_t>(timeline_.blocks.size()), new_layer});
+}
+
+Tensor Context::make(const Dims& sizes, const Dims& strides, DType dtype) {
+  Tensor out(tensors_.make());
+  TensorImpl& impl = *out.impl();
+  impl.dtype = dtype;
+  impl.sizes = sizes;
+  impl.strides = strides;
+  impl.storage = allocate(multiply_saturated(numel(sizes), size_of(dtype)));
+  return out;
+}
+
+Tensor Context::make(const Dims& sizes, DType dtype) { return make(sizes, contiguous_strides(sizes), dtype); }
+
+Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) {
+  Tensor out(tensors_.make());
+  TensorImpl& impl = *out.impl();
+  impl.dtype = of.dtype();
+  impl.sizes = sizes;
+  impl.strides = strides;
+  impl.storage = of.impl()->storage;
+  return out;
+}
+
+void destroy(Storage* storage) {
+  Context& context = *storage->context;
+  context.freed(*storage);
+  context.storages_.give_back(storage);
+}
+
+void destroy(TensorImpl* tensor) {
+  // The pool must be reached before the tensor lets go of what leads to it.
+  Context& context = *tensor->storage->context;
+  context.tensors_.give_back(tensor);
+}
+
+void destroy(Ticket* ticket) {
+  Context& context = *ticket->checkpoint->context;
+  ticket->checkpoint->tickets[ticket->index] = nullptr;
+  context.tickets_.give_back(ticket);
+}
+
+void destroy(Node* node) {
+  Context& context = *node->context;
+  context.dying_.push_back(node);
+  if (context.draining_) return;
+  context.draining_ = true;
+  while (!context.dying_.empty()) {
+    Node* next = context.dying_.back();
+    context.dying_.pop_back();
+    if (next->leaf) next->leaf->accumulator = nullptr;
+    context.nodes_.give_back(next);
+  }
+  context.draining_ = false;
+}
+
+}  // namespace ullage::tensor

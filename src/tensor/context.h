@@ -1,0 +1,124 @@
+// Everything that PyTorch keeps in globals, for one simulated process: the timeline being written, grad mode, the
+// creation counter of the graph, the stack of saved-tensor hooks, and the names of who is running.
+//
+// A Context must outlive its tensors. Not thread-safe, by design: one tape, one thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "memory/timeline.h"
+#include "tensor/node.h"
+#include "tensor/op_names.h"
+#include "tensor/policy.h"
+
+namespace ullage::tensor {
+
+// A checkpoint whose region is running: either for the first time, handing out tickets, or again, filling them.
+struct Hook {
+  Checkpoint* checkpoint = nullptr;
+  bool rerun = false;
+};
+
+class Context {
+ public:
+  explicit Context(Policy policy);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
+
+  const Policy& policy() const { return policy_; }
+  memory::Timeline& timeline() { return timeline_; }
+  memory::Timeline take_timeline() { return std::move(timeline_); }
+  NameId intern(std::string_view name) { return timeline_.names.intern(name); }
+
+  // --- recording -------------------------------------------------------------------------------------------------
+  // Starts an operator: what is allocated from here on is its doing.
+  void record_op(Op op, std::int64_t flops, std::int64_t bytes_moved);
+  // A storage of `bytes`, and its alloc event (none for zero bytes, nor while discarding).
+  Ref<Storage> allocate(std::int64_t bytes);
+  void freed(const Storage& storage);
+  // Changes what the memory is for, once.
+  void retag(Storage& storage, memory::Component component);
+  void set_label(const Storage& storage, NameId label);
+  void mark(NameId name);
+  // Starts a stretch of work that belongs to one layer (or to none); repeated stretches are what splicing looks for.
+  void begin_section(std::int16_t layer);
+
+  // --- tensors ---------------------------------------------------------------------------------------------------
+  Tensor make(const Dims& sizes, DType dtype);                         // contiguous
+  Tensor make(const Dims& sizes, const Dims& strides, DType dtype);    // dense
+  Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
+  Node* make_node() { return nodes_.make(); }
+  Ticket* make_ticket() { return tickets_.make(); }
+
+  // --- state, saved and restored by the guards below ---------------------------------------------------------------
+  bool grad_enabled = true;
+  bool discarding = false;  // a rerun has all it needs; the rest of the region runs without effect
+  memory::Phase phase = memory::Phase::setup;
+  memory::Component component = memory::Component::temporaries;  // of new storages
+  NameId module = 0;
+  std::int16_t layer = memory::kNoLayer;
+  std::uint64_t sequence = 0;
+  std::uint32_t epoch = 0;
+  std::vector<Hook> hooks;
+
+  struct Section {
+    std::uint32_t event = 0;
+    std::uint32_t op = 0;
+    std::uint32_t block = 0;
+    std::int16_t layer = memory::kNoLayer;
+  };
+  const std::vector<Section>& sections() const { return sections_; }
+
+ private:
+  friend void destroy(Storage*);
+  friend void destroy(TensorImpl*);
+  friend void destroy(Node*);
+  friend void destroy(Ticket*);
+
+  Policy policy_;
+  memory::Timeline timeline_;
+  std::vector<Section> sections_;
+  Pool<Storage> storages_;
+  Pool<TensorImpl> tensors_;
+  Pool<Node> nodes_;
+  Pool<Ticket> tickets_;
+  std::vector<Node*> dying_;  // nodes being taken apart one after the other: graphs are deeper than the stack
+  bool draining_ = false;
+};
+
+// Sets a field for the lifetime of the guard.
+template <class T>
+class Restore {
+ public:
+  Restore(T& field, T value) : field_(field), old_(std::exchange(field, std::move(value))) {}
+  ~Restore() { field_ = std::move(old_); }
+  Restore(const Restore&) = delete;
+  Restore& operator=(const Restore&) = delete;
+
+ private:
+  T& field_;
+  T old_;
+};
+
+// Who is running: for the names of what is allocated meanwhile.
+class Scope {
+ public:
+  Scope(Context& context, NameId module) : module_(context.module, module) {}
+
+ private:
+  Restore<NameId> module_;
+};
+
+class NoGrad {
+ public:
+  explicit NoGrad(Context& context) : grad_(context.grad_enabled, false) {}
+
+ private:
+  Restore<bool> grad_;
+};
+
+}  // namespace ullage::tensor

@@ -1,0 +1,90 @@
+// One recorded operator of the autograd graph.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/names.h"
+#include "tensor/tensor.h"
+
+namespace ullage::tensor {
+
+struct Ticket;
+
+// The part of the model that is run again in backward, as a function of its positional input. What it captures lives
+// as long as the checkpoint, as keyword arguments do in Python.
+using Region = std::function<Tensor(Tensor)>;
+
+// One checkpointed call. Alive while one of its tickets, or its node, is.
+struct Checkpoint {
+  std::uint32_t refs = 0;
+  Context* context = nullptr;
+  Region region;
+  Tensor input;
+  std::vector<Ticket*> tickets;  // by order of saving; not owned, cleared by a ticket that dies
+  std::size_t filled = 0;        // tickets met again by the running rerun
+  bool rerun = false;            // the region has been run again
+};
+
+void destroy(Checkpoint* checkpoint);
+
+// What a checkpointed region keeps in place of a saved tensor; filled when the region is run again, emptied when the
+// tensor is used.
+struct Ticket {
+  std::uint32_t refs = 0;
+  Ref<Checkpoint> checkpoint;
+  Tensor tensor;
+  std::size_t index = 0;  // among the checkpoint's tickets
+};
+void destroy(Ticket* ticket);
+
+struct Saved {
+  Tensor tensor;
+  Ref<Ticket> ticket;
+};
+
+// Where a gradient goes: input `input` of `node`; an empty node means that nobody wants it.
+struct Edge {
+  Ref<Node> node;
+  std::uint32_t input = 0;
+};
+
+// One expected gradient: the shape and type of the forward output, and what has arrived so far.
+struct GradientInput {
+  Dims sizes;
+  DType dtype = DType::f32;
+  Tensor buffer;
+};
+
+using Gradients = SmallList<Tensor, 3>;
+
+// Computes the gradients of the node's edges from `in` (one entry for each forward output, possibly empty). The
+// incoming gradients stay alive in `in` until the engine drops them.
+using BackwardFunction = void (*)(Node& node, Gradients& in, Gradients& out);
+
+inline constexpr std::size_t kMaxSaved = 8;
+
+struct Node {
+  std::uint32_t refs = 0;
+  std::uint32_t epoch = 0;         // of the backward pass that last counted this node
+  std::int32_t dependencies = 0;   // gradients still to come in that pass
+  NameId module = 0;
+  std::int16_t layer = memory::kNoLayer;
+  std::uint64_t sequence = 0;      // creation number; ready nodes run highest first
+  BackwardFunction backward = nullptr;
+  Context* context = nullptr;
+  SmallList<Edge, 3> edges;
+  SmallList<GradientInput, 1> inputs;
+  Saved saved[kMaxSaved];
+  std::uint8_t saved_count = 0;
+  // Whatever the operator has to remember; each operator says what.
+  std::int64_t number[3] = {0, 0, 0};
+  Dims dims;
+  Ref<Checkpoint> checkpoint;      // reentrant checkpoints only
+  Ref<TensorImpl> leaf;            // accumulators only
+
+  bool wants(std::size_t edge) const { return static_cast<bool>(edges[edge].node); }
+};
+
+}  // namespace ullage::tensor

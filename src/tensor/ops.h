@@ -1,0 +1,104 @@
+// PyTorch's operators, without data: what each allocates, aliases, saves for backward and frees, with its FLOPs and
+// bytes moved. Names and arguments follow torch's; dimensions may be negative.
+//
+// Operators take tensors by value and hold them exactly as long as they run, like Python's argument stack: move what
+// must not live longer. Never put two calls that allocate into one expression; the order of evaluation differs
+// between compilers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tensor/context.h"
+
+namespace ullage::tensor {
+
+// --- creation ----------------------------------------------------------------------------------------------------
+Tensor empty(Context& context, Op op, const Dims& sizes, DType dtype);
+Tensor ones_like(const Tensor& like);
+Tensor zeros_like(const Tensor& like);
+
+// --- views (no memory) ---------------------------------------------------------------------------------------------
+Tensor view(Tensor x, Dims sizes);  // one size may be -1; the strides must allow it
+Tensor transpose(Tensor x, int a, int b);
+Tensor unsqueeze(Tensor x, int at);
+Tensor expand(Tensor x, const Dims& sizes);
+Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to);
+// Equal parts of `size` along `dim`.
+std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
+
+// --- copies ----------------------------------------------------------------------------------------------------------
+Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
+Tensor contiguous(Tensor x);                         // the same tensor if it is already
+Tensor reshape(Tensor x, Dims sizes);                // a view where possible, else a copy
+Tensor to(Tensor x, DType dtype);                    // the same tensor if it already has the type
+Tensor cat(std::vector<Tensor> parts, int dim);
+Tensor pad_last(Tensor x, std::int64_t right);       // integers only: no gradient
+
+// --- elementwise -----------------------------------------------------------------------------------------------------
+Tensor add(Tensor a, Tensor b);
+Tensor sub(Tensor a, Tensor b);
+Tensor mul(Tensor a, Tensor b);
+void add_in_place(const Tensor& a, const Tensor& b);  // no graph
+Tensor add_scalar(Tensor x);
+Tensor mul_scalar(Tensor x);
+Tensor div_scalar(Tensor x);
+Tensor neg(Tensor x);
+Tensor pow_scalar(Tensor x);
+Tensor rsqrt(Tensor x);
+Tensor cos(Tensor x);
+Tensor sin(Tensor x);
+Tensor tanh(Tensor x);
+Tensor sigmoid(Tensor x);
+Tensor silu(Tensor x);
+Tensor gelu(Tensor x);  // both the exact one and the tanh approximation
+Tensor relu(Tensor x);
+Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
+// `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
+void relu_in_place(const Tensor& x);
+void hardtanh_in_place(const Tensor& x);
+void iadd(const Tensor& x, Tensor y);  // x += y, recorded
+
+// --- reductions ------------------------------------------------------------------------------------------------------
+Tensor mean_last(Tensor x);                       // over the last dimension, kept
+Tensor sum_all(Tensor x);
+Tensor sum_to(Tensor x, const Dims& sizes);       // undoes a broadcast; no graph
+Tensor softmax(Tensor x, DType dtype);            // over the last dimension, computed and returned in dtype
+Tensor log_softmax(Tensor x);
+
+// --- matrix products -------------------------------------------------------------------------------------------------
+// x [..., in], weight [out, in], bias [out] or empty.
+Tensor linear(Tensor x, Tensor weight, Tensor bias);
+// x [..., in], weight [in, out], bias [out] (GPT-2's Conv1D).
+Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);
+// Batched, [..., n, k] x [..., k, m] with equal leading sizes.
+Tensor matmul(Tensor a, Tensor b);
+// alpha * a @ b into a fresh result that takes the place of `out` (beta = 0).
+Tensor baddbmm(Tensor out, Tensor a, Tensor b);
+
+// --- networks --------------------------------------------------------------------------------------------------------
+Tensor embedding(Tensor weight, Tensor ids);
+Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  // weight and bias may be empty
+// Attention over [batch, heads, seq, dim]; key and value may have fewer heads. `mask` may be empty.
+Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p, bool grouped);
+// logits [n, classes], targets [n]; mean reduction.
+Tensor cross_entropy(Tensor logits, Tensor targets);
+
+// x [n, channels, h, w], weight [out, in/groups, kh, kw], bias [out] or empty; square stride and padding.
+struct Conv2d {
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t groups = 1;
+};
+Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Conv2d options);
+Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);  // training mode
+struct Pool2d {
+  std::int64_t kernel = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;
+};
+Tensor max_pool2d(Tensor x, Pool2d options);
+Tensor avg_pool2d(Tensor x, Pool2d options);
+Tensor adaptive_avg_pool2d(Tensor x, std::int64_t out);
+
+}  // namespace ullage::tensor

@@ -1,0 +1,120 @@
+// Scaled dot-product attention: the fused kernels and the composed path.
+#include "tensor/elementwise.h"
+#include "tensor/record.h"
+
+namespace ullage::tensor {
+namespace {
+
+constexpr std::int64_t kLogSumExpAlignment = 32;  // of the memory-efficient kernel's row statistics
+
+// Fused kernels write [batch, seq, heads, dim] and show it as [batch, heads, seq, dim].
+Tensor make_heads_last(Context& context, const Dims& sizes, DType dtype) {
+  const std::int64_t heads = sizes[1];
+  const std::int64_t seq = sizes[2];
+  const std::int64_t dim = sizes[3];
+  return context.make(sizes, Dims{seq * heads * dim, dim, heads * dim, 1}, dtype);
+}
+
+std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal) {
+  const std::int64_t full = 4 * query.numel() * key.size(2);
+  return causal ? full / 2 : full;
+}
+
+// Slots: query, key, value, out, log-sum-exp, and the kernel's own. number[0]: causal.
+template <Op kOp>
+void fused_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  Tensor held[kMaxSaved];
+  for (std::size_t i = 0; i < node.saved_count; ++i) held[i] = unpack(node, i);
+  const std::int64_t flops = attention_flops(held[0], held[1], node.number[0] != 0) * 5 / 2;
+  context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
+  for (std::size_t i = 0; i < 3; ++i) out[i] = make_heads_last(context, held[i].sizes(), held[i].dtype());
+}
+
+Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool causal) {
+  Context& context = query.context();
+  Recording record(context, fused_backward<Op::flash_attention_backward>, {&query, &key, &value});
+  if (record) record.node()->number[0] = causal ? 1 : 0;
+  save_input(record.node(), query);
+  save_input(record.node(), key);
+  save_input(record.node(), value);
+  context.record_op(Op::flash_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
+  Tensor out = make_heads_last(context, query.sizes(), query.dtype());
+  const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
+  const Tensor random_state = context.make({2}, DType::u64);
+  const Tensor unused = context.make({}, DType::u64);
+  save_output(record.node(), out);
+  save_output(record.node(), statistics);
+  save_output(record.node(), random_state);
+  save_output(record.node(), unused);
+  return record.finish(std::move(out));
+}
+
+Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
+  Tensor x = std::move(x_in);
+  const std::int64_t times = heads / x.size(1);
+  const Dims sizes{x.size(0), x.size(1), times, x.size(2), x.size(3)};
+  const Dims merged{x.size(0), heads, x.size(2), x.size(3)};
+  Tensor wide = unsqueeze(std::move(x), 2);
+  wide = expand(std::move(wide), sizes);
+  return reshape(std::move(wide), merged);
+}
+
+Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& mask, bool causal) {
+  Context& context = query.context();
+  Recording record(context, fused_backward<Op::efficient_attention_backward>, {&query, &key, &value});
+  if (record) record.node()->number[0] = causal ? 1 : 0;
+  save_input(record.node(), query);
+  save_input(record.node(), key);
+  save_input(record.node(), value);
+  if (mask) save_input(record.node(), mask);
+  context.record_op(Op::efficient_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
+  Tensor out = make_heads_last(context, {query.size(0), query.size(1), query.size(2), value.size(3)}, query.dtype());
+  const Tensor statistics =
+      context.make({query.size(0), query.size(1), round_up(query.size(2), kLogSumExpAlignment)}, DType::f32);
+  const Tensor seed = context.make({}, DType::i64);
+  const Tensor offset = context.make({}, DType::i64);
+  save_output(record.node(), out);
+  save_output(record.node(), statistics);
+  save_output(record.node(), seed);
+  save_output(record.node(), offset);
+  return record.finish(std::move(out));
+}
+
+// matmul, softmax, matmul, with query and key each scaled by the root of the scale.
+Tensor composed(Tensor query, Tensor key, Tensor value, const Tensor& mask, double dropout_p, bool causal) {
+  Context& context = query.context();
+  query = mul_scalar(std::move(query));
+  Tensor bias = mask;
+  if (causal) bias = empty(context, Op::where, {query.size(2), key.size(2)}, query.dtype());
+  key = mul_scalar(std::move(key));
+  key = transpose(std::move(key), -2, -1);
+  Tensor scores = matmul(std::move(query), std::move(key));
+  if (bias) scores = add(std::move(scores), std::move(bias));
+  const DType dtype = scores.dtype();
+  scores = softmax(std::move(scores), dtype);
+  scores = dropout(std::move(scores), dropout_p);
+  return matmul(std::move(scores), std::move(value));
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value_in, Tensor mask_in, double dropout_p,
+                                    bool grouped) {
+  const Tensor query = std::move(query_in);
+  Tensor key = std::move(key_in);
+  Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
+  const bool causal = !mask && query.size(2) > 1;
+  const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0, query.size(3), value.size(3), grouped};
+  const AttentionKernel kernel = query.context().policy().attention(request);
+  if (kernel == AttentionKernel::flash) return flash(query, key, value, causal);
+  if (grouped) {
+    key = repeat_heads(std::move(key), query.size(1));
+    value = repeat_heads(std::move(value), query.size(1));
+  }
+  if (kernel == AttentionKernel::efficient) return efficient(query, key, value, mask, causal);
+  return composed(query, std::move(key), std::move(value), mask, dropout_p, causal);
+}
+
+}  // namespace ullage::tensor

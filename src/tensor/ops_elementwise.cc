@@ -1,0 +1,285 @@
+// Pointwise operators.
+#include <algorithm>
+
+#include "tensor/elementwise.h"
+#include "tensor/record.h"
+
+namespace ullage::tensor {
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (!is_floating(a)) return b;
+  if (!is_floating(b)) return a;
+  if (a == DType::f64 || b == DType::f64) return DType::f64;
+  return DType::f32;  // fp32 with a half, or the two halves with each other
+}
+
+namespace {
+
+// Strides of an operand seen in the result's shape: 0 where it is broadcast.
+Dims broadcast_strides(const Tensor& x, const Dims& sizes) {
+  Dims out = sizes;
+  const int shift = sizes.size() - x.dim();
+  for (int i = 0; i < sizes.size(); ++i) {
+    out[i] = i < shift || (x.size(i - shift) == 1 && sizes[i] != 1) ? 0 : x.strides()[i - shift];
+  }
+  return out;
+}
+
+// TensorIterator's order of dimensions, fastest first: pairs are compared operand by operand, the first operand whose
+// strides differ decides (aten/src/ATen/TensorIterator.cpp, reorder_dimensions).
+Dims result_strides(const Dims& sizes, const Dims& a, const Dims& b) {
+  const int n = sizes.size();
+  int order[kMaxDims];
+  for (int i = 0; i < n; ++i) order[i] = n - 1 - i;
+  const auto compare = [&](int x, int y) {
+    for (const Dims* strides : {&a, &b}) {
+      const std::int64_t sx = (*strides)[x];
+      const std::int64_t sy = (*strides)[y];
+      if (sx == 0 || sy == 0) continue;
+      if (sx != sy) return sx < sy ? -1 : 1;
+      if (sizes[x] > sizes[y]) return 1;
+    }
+    return 0;
+  };
+  for (int i = 1; i < n; ++i) {
+    int right = i;
+    for (int left = i - 1; left >= 0; --left) {
+      const int result = compare(order[left], order[right]);
+      if (result > 0) {
+        std::swap(order[left], order[right]);
+        right = left;
+      } else if (result < 0) {
+        break;
+      }
+    }
+  }
+  Dims out = sizes;
+  std::int64_t stride = 1;
+  for (int i = 0; i < n; ++i) {
+    out[order[i]] = stride;
+    stride *= std::max<std::int64_t>(sizes[order[i]], 1);
+  }
+  return out;
+}
+
+using Unary = Tensor (*)(Tensor);
+
+Tensor unary(Op op, const Tensor& x, BackwardFunction backward, bool saves_input, bool saves_result) {
+  Recording record(x.context(), backward, {&x});
+  if (saves_input) save_input(record.node(), x);
+  Tensor out = elementwise(op, x, x.dtype());
+  if (saves_result) save_output(record.node(), out);
+  return record.finish(std::move(out));
+}
+
+void pass_backward(Node& /*node*/, Gradients& in, Gradients& out) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    out[i] = in[0];
+  }
+}
+
+void pass_one_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = in[0]; }
+
+void sub_backward(Node& node, Gradients& in, Gradients& out) {
+  if (node.wants(1)) out[1] = neg(in[0]);
+  out[0] = in[0];
+}
+
+void mul_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor a = node.wants(1) ? unpack(node, 0) : Tensor{};
+  const Tensor b = node.wants(0) ? unpack(node, node.wants(1) ? 1 : 0) : Tensor{};
+  if (node.wants(1)) out[1] = mul(in[0], a);
+  if (node.wants(0)) out[0] = mul(in[0], b);
+}
+
+void mul_scalar_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = mul_scalar(in[0]); }
+void div_scalar_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = div_scalar(in[0]); }
+void neg_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = neg(in[0]); }
+
+// grad * (exponent * x^(exponent - 1))
+void pow_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = unpack(node, 0);
+  const Tensor power = pow_scalar(x);
+  const Tensor scaled = mul_scalar(power);
+  out[0] = mul(in[0], scaled);
+}
+
+// -0.5 * grad * result^3
+void rsqrt_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = unpack(node, 0);
+  const Tensor power = pow_scalar(result);
+  const Tensor scaled = mul_scalar(in[0]);
+  out[0] = mul(scaled, power);
+}
+
+// One kernel that reads the gradient and what was saved.
+template <Op kOp>
+void kernel_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor saved = unpack(node, 0);
+  out[0] = elementwise(kOp, saved, in[0], in[0].dtype());
+}
+
+void dropout_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor mask = unpack(node, 0);
+  out[0] = elementwise(Op::dropout_backward, in[0], mask, in[0].dtype());
+}
+
+Tensor binary(Op op, const Tensor& a, const Tensor& b, BackwardFunction backward) {
+  Recording record(a.context(), backward, {&a, &b});
+  return record.finish(elementwise(op, a, b, promote(a.dtype(), b.dtype())));
+}
+
+// The tensor itself moves behind a new node that saves its result.
+void in_place(const Tensor& x, Op op, BackwardFunction backward) {
+  Recording record(x.context(), backward, {&x});
+  x.context().record_op(op, x.numel(), 2 * x.bytes());
+  save_output(record.node(), x);
+  Tensor same(x);
+  record.finish(std::move(same));
+}
+
+}  // namespace
+
+Tensor elementwise(Op op, const Tensor& a, DType dtype) {
+  Context& context = a.context();
+  const std::int64_t n = a.numel();
+  context.record_op(op, n, n * (size_of(a.dtype()) + size_of(dtype)));
+  return context.make(a.sizes(), strides_like(a.sizes(), a.strides()), dtype);
+}
+
+Tensor elementwise(Op op, const Tensor& a, const Tensor& b, DType dtype) {
+  Context& context = a.context();
+  if (a.sizes() == b.sizes() && a.strides() == b.strides() && is_dense(a.sizes(), a.strides())) {
+    const std::int64_t n = a.numel();
+    context.record_op(op, n, n * (size_of(a.dtype()) + size_of(b.dtype()) + size_of(dtype)));
+    return context.make(a.sizes(), a.strides(), dtype);
+  }
+  const Dims sizes = broadcast(a.sizes(), b.sizes());
+  context.record_op(op, numel(sizes), a.bytes() + b.bytes() + numel(sizes) * size_of(dtype));
+  return context.make(sizes, result_strides(sizes, broadcast_strides(a, sizes), broadcast_strides(b, sizes)), dtype);
+}
+
+Tensor add(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  return binary(Op::add, a, b, pass_backward);
+}
+
+Tensor sub(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  return binary(Op::sub, a, b, sub_backward);
+}
+
+Tensor mul(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  Recording record(a.context(), mul_backward, {&a, &b});
+  if (record.wants(1)) save_input(record.node(), a);
+  if (record.wants(0)) save_input(record.node(), b);
+  return record.finish(elementwise(Op::mul, a, b, promote(a.dtype(), b.dtype())));
+}
+
+void add_in_place(const Tensor& a, const Tensor& b) {
+  a.context().record_op(Op::add_, a.numel(), 2 * a.bytes() + b.bytes());
+}
+
+void iadd(const Tensor& x, Tensor y_in) {
+  const Tensor y = std::move(y_in);
+  Recording record(x.context(), pass_backward, {&x, &y});
+  add_in_place(x, y);
+  Tensor same(x);
+  record.finish(std::move(same));
+}
+
+Tensor add_scalar(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::add, x, pass_one_backward, false, false);
+}
+
+Tensor mul_scalar(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::mul, x, mul_scalar_backward, false, false);
+}
+
+Tensor div_scalar(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::div, x, div_scalar_backward, false, false);
+}
+
+Tensor neg(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::neg, x, neg_backward, false, false);
+}
+
+Tensor pow_scalar(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::pow, x, pow_backward, true, false);
+}
+
+Tensor rsqrt(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::rsqrt, x, rsqrt_backward, false, true);
+}
+
+// Used on tables without gradient only.
+Tensor cos(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return elementwise(Op::cos, x, x.dtype());
+}
+
+Tensor sin(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return elementwise(Op::sin, x, x.dtype());
+}
+
+Tensor tanh(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::tanh, x, kernel_backward<Op::tanh_backward>, false, true);
+}
+
+Tensor sigmoid(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::sigmoid, x, kernel_backward<Op::sigmoid_backward>, false, true);
+}
+
+Tensor silu(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::silu, x, kernel_backward<Op::silu_backward>, true, false);
+}
+
+Tensor gelu(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::gelu, x, kernel_backward<Op::gelu_backward>, true, false);
+}
+
+Tensor relu(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::relu, x, kernel_backward<Op::threshold_backward>, false, true);
+}
+
+void relu_in_place(const Tensor& x) { in_place(x, Op::relu_, kernel_backward<Op::threshold_backward>); }
+void hardtanh_in_place(const Tensor& x) { in_place(x, Op::hardtanh_, kernel_backward<Op::hardtanh_backward>); }
+
+Tensor dropout(Tensor x_in, double p) {
+  const Tensor x = std::move(x_in);
+  if (p == 0) return x;
+  Context& context = x.context();
+  Recording record(context, dropout_backward, {&x});
+  // CUDA's fused kernel keeps a Boolean mask, the CPU's composed one a mask in the tensor's type.
+  const DType mask_type = context.policy().cuda ? DType::boolean : x.dtype();
+  Tensor out;
+  Tensor mask;
+  if (context.policy().cuda) {
+    out = elementwise(Op::dropout, x, x.dtype());
+    mask = context.make(out.sizes(), out.strides(), mask_type);
+  } else {
+    mask = elementwise(Op::dropout, x, mask_type);
+    out = elementwise(Op::mul, x, x.dtype());
+  }
+  save_output(record.node(), mask);
+  return record.finish(std::move(out));
+}
+
+}  // namespace ullage::tensor

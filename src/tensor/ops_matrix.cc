@@ -1,0 +1,169 @@
+// Matrix products.
+#include "tensor/elementwise.h"
+#include "tensor/record.h"
+
+namespace ullage::tensor {
+namespace {
+
+// Bare kernels: [n, k] x [k, m] and [b, n, k] x [b, k, m], result contiguous.
+Tensor mm(Context& context, Op op, const Dims& sizes, std::int64_t inner, DType dtype, std::int64_t read_bytes) {
+  const std::int64_t n = numel(sizes);
+  context.record_op(op, 2 * n * inner, read_bytes + n * size_of(dtype));
+  return context.make(sizes, dtype);
+}
+
+std::int64_t rows_of(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
+
+// Whether [..., n] can be folded to [rows, n] without a copy.
+Tensor fold(Tensor x_in) {
+  Tensor x = std::move(x_in);
+  if (x.dim() == 2) return x;
+  const std::int64_t rows = rows_of(x);
+  const std::int64_t last = x.size(-1);
+  return reshape(std::move(x), {rows, last});
+}
+
+Dims with_last(Dims sizes, std::int64_t last) {
+  sizes[-1] = last;
+  return sizes;
+}
+
+// Slots: input (if the weight trains), weight (if the input wants a gradient). Edges: input, weight, bias.
+// number[0]: output features; number[1]: weight stored [in, out]; number[2]: input features.
+void linear_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const bool has_bias = node.edges.size() == 3;
+  const std::size_t weight_slot = node.wants(1) ? 1 : 0;
+  const Tensor x = node.wants(1) ? unpack(node, 0) : Tensor{};
+  const Tensor weight = node.wants(0) ? unpack(node, weight_slot) : Tensor{};
+  const Tensor gradient = in[0];
+  const std::int64_t rows = gradient.size(0);
+  const std::int64_t features_out = node.number[0];
+  const std::int64_t features_in = node.number[2];
+  const auto weight_gradient = [&] {
+    const Dims sizes = node.number[1] != 0 ? Dims{features_in, features_out} : Dims{features_out, features_in};
+    return mm(context, Op::mm, sizes, rows, gradient.dtype(), gradient.bytes() + x.bytes());
+  };
+  const auto input_gradient = [&] {
+    return mm(context, Op::mm, {rows, features_in}, features_out, gradient.dtype(), gradient.bytes() + weight.bytes());
+  };
+  if (has_bias) {
+    if (node.wants(0)) out[0] = input_gradient();
+    if (node.wants(1)) out[1] = weight_gradient();
+    if (node.wants(2)) out[2] = gradient;  // summed over the rows when it is fitted to the bias
+  } else {
+    if (node.wants(1)) out[1] = weight_gradient();
+    if (node.wants(0)) out[0] = input_gradient();
+  }
+}
+
+// [rows, in] x weight -> [rows, out]
+Tensor linear_2d(const Tensor& x, const Tensor& weight, const Tensor& bias, bool stored_in_out) {
+  Context& context = x.context();
+  const std::int64_t features_out = weight.size(stored_in_out ? 1 : 0);
+  Recording record = bias ? Recording(context, linear_backward, {&x, &weight, &bias})
+                          : Recording(context, linear_backward, {&x, &weight});
+  if (record) {
+    record.node()->number[0] = features_out;
+    record.node()->number[1] = stored_in_out ? 1 : 0;
+    record.node()->number[2] = x.size(1);
+    if (record.wants(1)) save_input(record.node(), x);
+    if (record.wants(0)) save_input(record.node(), weight);
+  }
+  return record.finish(mm(context, bias ? Op::addmm : Op::mm, {x.size(0), features_out}, x.size(1), x.dtype(),
+                          x.bytes() + weight.bytes()));
+}
+
+Tensor linear_any(Tensor x_in, const Tensor& weight, const Tensor& bias, bool stored_in_out) {
+  Tensor x = std::move(x_in);
+  const Dims sizes = x.sizes();
+  if (sizes.size() == 2) return linear_2d(x, weight, bias, stored_in_out);
+  const Tensor folded = fold(x);
+  Tensor out = linear_2d(folded, weight, bias, stored_in_out);
+  const std::int64_t features_out = out.size(-1);
+  return view(std::move(out), with_last(sizes, features_out));
+}
+
+void bmm_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const Tensor a = node.wants(1) ? unpack(node, 0) : Tensor{};
+  const Tensor b = node.wants(0) ? unpack(node, node.wants(1) ? 1 : 0) : Tensor{};
+  const Tensor& gradient = in[0];
+  const std::int64_t batch = gradient.size(0);
+  const std::int64_t n = gradient.size(1);
+  const std::int64_t m = gradient.size(2);
+  const std::int64_t k = node.number[0];
+  if (node.wants(1)) {
+    out[1] = mm(context, Op::bmm, {batch, k, m}, n, gradient.dtype(), a.bytes() + gradient.bytes());
+  }
+  if (node.wants(0)) {
+    out[0] = mm(context, Op::bmm, {batch, n, k}, m, gradient.dtype(), b.bytes() + gradient.bytes());
+  }
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  Recording record(a.context(), bmm_backward, {&a, &b});
+  if (record) record.node()->number[0] = a.size(2);
+  if (record.wants(1)) save_input(record.node(), a);
+  if (record.wants(0)) save_input(record.node(), b);
+  return record.finish(mm(a.context(), Op::bmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
+}
+
+// alpha * (gradient of a plain product): scaling makes a tensor of its own.
+void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const Tensor a = node.wants(2) ? unpack(node, 0) : Tensor{};
+  const Tensor b = node.wants(1) ? unpack(node, node.wants(2) ? 1 : 0) : Tensor{};
+  const Tensor& gradient = in[0];
+  const std::int64_t batch = gradient.size(0);
+  if (node.wants(1)) {
+    Tensor product = mm(context, Op::bmm, {batch, gradient.size(1), node.number[0]}, gradient.size(2), gradient.dtype(), b.bytes() + gradient.bytes());
+    out[1] = mul_scalar(std::move(product));
+  }
+  if (node.wants(2)) {
+    Tensor product = mm(context, Op::bmm, {batch, node.number[0], gradient.size(2)}, gradient.size(1), gradient.dtype(), a.bytes() + gradient.bytes());
+    out[2] = mul_scalar(std::move(product));
+  }
+}
+
+}  // namespace
+
+Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  const Tensor bias = std::move(bias_in);
+  return linear_any(std::move(x), weight, bias, false);
+}
+
+Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  const Tensor bias = std::move(bias_in);
+  return linear_any(std::move(x), weight, bias, true);
+}
+
+Tensor matmul(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  Dims sizes = a.sizes();
+  sizes[-1] = b.size(-1);
+  std::int64_t batch = 1;
+  for (int i = 0; i + 2 < a.dim(); ++i) batch *= a.size(i);
+  const Tensor folded_a = reshape(a, {batch, a.size(-2), a.size(-1)});
+  const Tensor folded_b = reshape(b, {batch, b.size(-2), b.size(-1)});
+  Tensor out = bmm(folded_a, folded_b);
+  return view(std::move(out), sizes);
+}
+
+Tensor baddbmm(Tensor out_in, Tensor a_in, Tensor b_in) {
+  const Tensor out = std::move(out_in);
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  Recording record(a.context(), baddbmm_backward, {&out, &a, &b});
+  if (record) record.node()->number[0] = a.size(2);
+  if (record.wants(2)) save_input(record.node(), a);
+  if (record.wants(1)) save_input(record.node(), b);
+  return record.finish(mm(a.context(), Op::baddbmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
+}
+
+}  // namespace ullage::tensor

@@ -1,0 +1,151 @@
+// Reductions, softmax, norms, embedding and the loss.
+#include "tensor/elementwise.h"
+#include "tensor/record.h"
+
+namespace ullage::tensor {
+namespace {
+
+void mean_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor expanded = expand(in[0], node.dims);
+  out[0] = div_scalar(expanded);
+}
+
+void sum_all_backward(Node& node, Gradients& in, Gradients& out) { out[0] = expand(in[0], node.dims); }
+
+void softmax_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = unpack(node, 0);
+  out[0] = elementwise(Op::softmax_backward, result, in[0], in[0].dtype());
+}
+
+void log_softmax_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor result = unpack(node, 0);
+  out[0] = elementwise(Op::log_softmax_backward, result, in[0], in[0].dtype());
+}
+
+void nll_loss_backward(Node& node, Gradients& /*in*/, Gradients& out) {
+  const Tensor log_probabilities = unpack(node, 0);
+  const Tensor targets = unpack(node, 1);
+  const Tensor total_weight = unpack(node, 2);
+  out[0] = empty(*node.context, Op::nll_loss_backward, log_probabilities.sizes(), log_probabilities.dtype());
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets) {
+  Context& context = log_probabilities.context();
+  Recording record(context, nll_loss_backward, {&log_probabilities});
+  save_input(record.node(), log_probabilities);
+  save_input(record.node(), targets);
+  Tensor loss = empty(context, Op::nll_loss, {}, log_probabilities.dtype());
+  const Tensor total_weight = context.make({}, log_probabilities.dtype());
+  save_output(record.node(), total_weight);
+  return record.finish(std::move(loss));
+}
+
+void embedding_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor ids = unpack(node, 0);
+  out[0] = empty(*node.context, Op::embedding_backward, node.dims, in[0].dtype());
+}
+
+// Edges: x, weight, bias. Slots: x, weight (if any), mean, rstd. All three gradients come from one kernel.
+void layer_norm_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const Tensor x = unpack(node, 0);
+  std::vector<Tensor> others;
+  for (std::size_t i = 1; i < node.saved_count; ++i) others.push_back(unpack(node, i));
+  context.record_op(Op::layer_norm_backward, 8 * x.numel(), 3 * x.bytes());
+  if (node.wants(0)) out[0] = context.make(x.sizes(), in[0].dtype());
+  const Dims features{x.size(-1)};
+  for (std::size_t i = 1; i < node.edges.size(); ++i) {
+    if (node.wants(i)) out[i] = context.make(features, in[0].dtype());
+  }
+}
+
+}  // namespace
+
+Tensor mean_last(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Recording record(context, mean_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  Dims sizes = x.sizes();
+  sizes[-1] = 1;
+  context.record_op(Op::mean, x.numel(), x.bytes() + numel(sizes) * size_of(x.dtype()));
+  return record.finish(context.make(sizes, x.dtype()));
+}
+
+Tensor sum_all(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Recording record(context, sum_all_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  context.record_op(Op::sum, x.numel(), x.bytes());
+  return record.finish(context.make({}, x.dtype()));
+}
+
+Tensor sum_to(Tensor x_in, const Dims& sizes) {
+  const Tensor x = std::move(x_in);
+  if (x.sizes() == sizes) return x;
+  Context& context = x.context();
+  // A shape that differs by leading ones alone is a view.
+  if (x.numel() == tensor::numel(sizes)) return view(x, sizes);
+  context.record_op(Op::sum, x.numel(), x.bytes() + tensor::numel(sizes) * size_of(x.dtype()));
+  return context.make(sizes, x.dtype());
+}
+
+Tensor softmax(Tensor x_in, DType dtype) {
+  Tensor x = std::move(x_in);
+  const Tensor converted = to(x, dtype);
+  Recording record(x.context(), softmax_backward, {&converted});
+  Tensor out = elementwise(Op::softmax, converted, dtype);
+  save_output(record.node(), out);
+  return record.finish(std::move(out));
+}
+
+Tensor log_softmax(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Recording record(x.context(), log_softmax_backward, {&x});
+  Tensor out = elementwise(Op::log_softmax, x, x.dtype());
+  save_output(record.node(), out);
+  return record.finish(std::move(out));
+}
+
+Tensor cross_entropy(Tensor logits_in, Tensor targets_in) {
+  Tensor logits = std::move(logits_in);
+  const Tensor targets = std::move(targets_in);
+  const Tensor log_probabilities = log_softmax(logits);
+  return nll_loss(log_probabilities, targets);
+}
+
+Tensor embedding(Tensor weight_in, Tensor ids_in) {
+  const Tensor weight = std::move(weight_in);
+  const Tensor ids = std::move(ids_in);
+  Context& context = weight.context();
+  Recording record(context, embedding_backward, {&weight});
+  if (record) record.node()->dims = weight.sizes();
+  save_input(record.node(), ids);
+  Dims sizes = ids.sizes();
+  sizes.push_back(weight.size(-1));
+  return record.finish(empty(context, Op::embedding, sizes, weight.dtype()));
+}
+
+Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  const Tensor bias = std::move(bias_in);
+  Context& context = x.context();
+  Recording record(context, layer_norm_backward, {&x, &weight, &bias});
+  save_input(record.node(), x);
+  if (weight) save_input(record.node(), weight);
+  Dims rows = x.sizes();
+  rows[-1] = 1;
+  context.record_op(Op::layer_norm, 8 * x.numel(), 2 * x.bytes());
+  Tensor out = context.make(x.sizes(), x.dtype());
+  // CUDA keeps the statistics of half-precision inputs in fp32, the CPU in the input's type.
+  const DType statistics = context.policy().cuda && is_half(x.dtype()) ? DType::f32 : x.dtype();
+  const Tensor mean = context.make(rows, statistics);
+  const Tensor rstd = context.make(rows, statistics);
+  save_output(record.node(), mean);
+  save_output(record.node(), rstd);
+  return record.finish(std::move(out));
+}
+
+}  // namespace ullage::tensor

@@ -1,0 +1,146 @@
+#include "tensor/tape.h"
+
+#include <algorithm>
+
+#include "tensor/ops.h"
+#include "tensor/record.h"
+
+namespace ullage::tensor {
+namespace {
+
+class Engine {
+ public:
+  explicit Engine(Context& context) : context_(context) {}
+
+  void run(const Tensor& root, Tensor gradient) {
+    TensorImpl& impl = *root.impl();
+    if (!impl.grad_fn) return;
+    count_dependencies(impl.grad_fn.get());
+    impl.grad_fn->inputs[impl.output].buffer = std::move(gradient);
+    push(impl.grad_fn);
+    while (!ready_.empty()) evaluate(pop());
+  }
+
+ private:
+  static bool runs_later(const Ref<Node>& a, const Ref<Node>& b) { return a->sequence < b->sequence; }
+
+  void push(Ref<Node> node) {
+    ready_.push_back(std::move(node));
+    std::push_heap(ready_.begin(), ready_.end(), runs_later);
+  }
+
+  Ref<Node> pop() {
+    std::pop_heap(ready_.begin(), ready_.end(), runs_later);
+    Ref<Node> node = std::move(ready_.back());
+    ready_.pop_back();
+    return node;
+  }
+
+  // Only edges that can be reached from the root count; a node's counter is valid for this pass's epoch.
+  void count_dependencies(Node* root) {
+    const std::uint32_t epoch = ++context_.epoch;
+    root->epoch = epoch;
+    root->dependencies = 0;
+    std::vector<Node*> stack{root};
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      for (std::size_t i = 0; i < node->edges.size(); ++i) {
+        Node* next = node->edges[i].node.get();
+        if (next == nullptr) continue;
+        if (next->epoch != epoch) {
+          next->epoch = epoch;
+          next->dependencies = 0;
+          stack.push_back(next);
+        }
+        ++next->dependencies;
+      }
+    }
+  }
+
+  void evaluate(Ref<Node> node) {
+    Restore<NameId> module(context_.module, node->module);
+    Restore<std::int16_t> layer(context_.layer, node->layer);
+    context_.begin_section(node->layer);
+    Gradients out;
+    for (std::size_t i = 0; i < node->edges.size(); ++i) out.push_back({});
+    {
+      Gradients in;
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) in.push_back(std::move(node->inputs[i].buffer));
+      node->backward(*node, in, out);
+      fit_to_receivers(*node, out);
+    }
+    release_saved(*node);
+    for (std::size_t i = 0; i < node->edges.size(); ++i) deliver(node->edges[i], std::move(out[i]));
+  }
+
+  // A gradient of a broadcast operand is summed to the operand's shape, one of another type is cast.
+  static void fit_to_receivers(Node& node, Gradients& out) {
+    for (std::size_t i = 0; i < node.edges.size(); ++i) {
+      if (!out[i] || !node.edges[i].node) continue;
+      const GradientInput& expected = node.edges[i].node->inputs[node.edges[i].input];
+      if (!(out[i].sizes() == expected.sizes)) out[i] = sum_to(std::move(out[i]), expected.sizes);
+      if (out[i].dtype() != expected.dtype) out[i] = to(std::move(out[i]), expected.dtype);
+    }
+  }
+
+  static void release_saved(Node& node) {
+    for (std::size_t i = 0; i < node.saved_count; ++i) node.saved[i] = Saved{};
+    node.saved_count = 0;
+    node.checkpoint.reset();
+  }
+
+  void deliver(Edge& edge, Tensor gradient) {
+    if (!edge.node) return;
+    Node& receiver = *edge.node;
+    if (gradient) add_to(receiver.inputs[edge.input].buffer, std::move(gradient));
+    if (--receiver.dependencies == 0) push(edge.node);
+  }
+
+  static bool sole_owner(const Tensor& tensor) {
+    return tensor.impl()->refs == 1 && tensor.storage().refs == 1 && is_dense(tensor.sizes(), tensor.strides());
+  }
+
+  void add_to(Tensor& buffer, Tensor gradient) {
+    if (!buffer) {
+      buffer = std::move(gradient);
+    } else if (context_.policy().sums_in_place && sole_owner(buffer)) {
+      add_in_place(buffer, gradient);
+    } else {
+      Tensor sum = add(buffer, gradient);
+      buffer = std::move(sum);
+    }
+  }
+
+  Context& context_;
+  std::vector<Ref<Node>> ready_;
+};
+
+}  // namespace
+
+void run_backward(Tensor root_in, Tensor gradient_in) {
+  const Tensor root = std::move(root_in);
+  Tensor gradient = std::move(gradient_in);
+  Context& context = root.context();
+  Restore<memory::Phase> phase(context.phase, memory::Phase::backward);
+  NoGrad no_grad(context);
+  if (!gradient) gradient = ones_like(root);
+  Engine(context).run(root, gradient);  // the caller's gradient outlives the pass
+}
+
+void accumulate_gradient(Node& node, Gradients& in, Gradients& /*out*/) {
+  if (!in[0]) return;
+  Tensor leaf(node.leaf.get());
+  const Tensor present = leaf.grad();
+  if (present) {
+    add_in_place(present, in[0]);
+    return;
+  }
+  const bool ours = in[0].impl()->refs == 1 && in[0].strides() == leaf.strides();
+  Tensor gradient = ours ? detach(in[0]) : clone(in[0], leaf.strides());
+  Storage& storage = gradient.storage();
+  if (node.leaf->is_parameter) storage.context->retag(storage, memory::Component::gradients);
+  leaf.set_grad(std::move(gradient));
+}
+
+}  // namespace ullage::tensor
