@@ -35,13 +35,21 @@ def answer_as_a_gpu(torch):
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *_, **__: True
     torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
-    # Without a CUDA kernel silu's backward would be decomposed; on a GPU it is one operator.
-    kernels = torch.library.Library("aten", "IMPL")
-    kernels.impl("silu_backward", lambda gradient, x: torch.empty_like(x), "CUDA")
-    # This one lacks a shape rule; it works in place on what it is given.
+    keep_whole(torch)
+    # Batch norm by PyTorch's own kernel: the stub says yes to every library there is, also to AMD's. cuDNN's
+    # returns tensors of the same sizes.
+    torch.backends.cudnn.enabled = False
+
+
+def keep_whole(torch):
+    """Operators that are one kernel on a GPU and would be taken apart for want of it."""
+    on_cuda = torch.library.Library("aten", "IMPL")
+    on_cuda.impl("silu_backward", lambda gradient, x: torch.empty_like(x), "CUDA")
+    for name in ("_fused_rms_norm", "_fused_rms_norm_backward"):  # fake tensors find their results by themselves
+        on_cuda.impl(name, lambda *_: None, "CUDA")
     shapes = torch.library.Library("aten", "IMPL")
-    shapes.impl("_fused_sgd_", lambda *_, **__: None, "Meta")
-    answer_as_a_gpu.registered = kernels, shapes  # registrations end with the objects
+    shapes.impl("_fused_sgd_", lambda *_, **__: None, "Meta")  # lacks a shape rule; works in place
+    keep_whole.registered = on_cuda, shapes  # registrations end with the objects
 
 
 def choose_attention_kernel(torch):
