@@ -31,7 +31,7 @@ ROPE = {
 @dataclass
 class Job:
     name: str
-    model: dict
+    model: dict | str  # a configuration, or a torchvision name
     args: str
 
 
@@ -214,3 +214,19 @@ gpt2("loss-none-fp32-full", f"{ODD} --precision fp32 --loss none {FULL}")
 gpt2("forward", f"{NORMAL} --precision bf16 --step forward --optimizer none")
 gpt2("forward-reentrant-eager", f"{NORMAL} --precision fp32 --attention eager --step forward --optimizer none {REENTRANT}")
 gpt2("three-layers-full", f"{NORMAL} --precision bf16 {FULL}", n_layer=3)
+
+# torchvision's classifiers: two images, labels, cross entropy
+def classic(model, args, suffix):
+    JOBS.append(Job(f"{model.replace('_', '-')}-{suffix}", model, f"--kernels cuda-traced --micro-batch 2 {args}"))
+
+
+for name in ("alexnet", "vgg11", "vgg16", "vgg16_bn", "resnet18", "resnet50", "densenet121", "mobilenet_v2"):
+    classic(name, "--image-size 224 --precision fp32 --optimizer sgd-momentum", "fp32")
+    classic(name, "--image-size 160 --precision bf16 --optimizer adamw --optimizer-impl fused", "bf16-160")
+classic("alexnet", "--image-size 224 --precision fp16 --optimizer sgd --step first", "fp16-first")
+classic("alexnet", "--image-size 224 --precision fp32 --optimizer none --grad-accum 2", "fp32-accumulate")
+classic("resnet18", "--image-size 97 --precision fp32 --optimizer adamw --clip-grad 1.0", "fp32-97-clip")
+classic("resnet18", "--image-size 224 --precision bf16 --optimizer none --step forward", "bf16-forward")
+classic("resnet18", "--image-size 64 --precision bf16 --optimizer sgd-momentum --step first --grad-accum 2", "bf16-64-first")
+classic("mobilenet_v2", "--image-size 224 --precision fp32 --optimizer none --step forward", "fp32-forward")
+classic("vgg11_bn", "--image-size 64 --precision fp32 --optimizer adamw", "fp32-64")

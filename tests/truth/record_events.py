@@ -2,8 +2,9 @@
 """Record every allocation of one training step of small models: tests/data/events/NAME.events.
 
 A file is text, one fact a line.
-    # KEY VALUE                                    header; keys: model (the configuration, JSON), args (options of
-                                                   `ullage train`), torch, transformers, peak (bytes), peak_blocks
+    # KEY VALUE                                    header; keys: model (the configuration as JSON, or a torchvision
+                                                   name), args (options of `ullage train`), torch, transformers or
+                                                   torchvision, peak (bytes), peak_blocks
     @ PHASE LIVE PARAMETERS GRADIENTS OPTIMIZER    a moment of the step: bytes held, and how much of it is what
     + BYTES LIVE OPERATOR DTYPE[SHAPE]             an allocation: its bytes, the bytes held with it, who made it
 Sizes are the tensors' own, not rounded; empty storages are left out. What died between two lines is the difference
@@ -26,7 +27,10 @@ pretend_cuda.install()
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import torchvision
+
 from event_jobs import JOBS
+from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
 from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
 
@@ -37,6 +41,14 @@ SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64",
 def describe(tensor):
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{SHORT.get(dtype, dtype)}[{','.join(map(str, tensor.shape))}]"
+
+
+def play(model, o, watch, on_mark):
+    if isinstance(model, str):
+        Step(image_model(model, o), lambda: image_inputs(o), image_loss, o, watch, on_mark).play()
+        return
+    config = configuration(model, o.set)
+    Step(language_model(config, o), lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
 
 
 def record(job):
@@ -53,12 +65,12 @@ def record(job):
 
     o = parse_options(job.args.split())
     watch = StorageWatch(on_new)
+    library = torchvision if isinstance(job.model, str) else transformers
     with FakeTensorMode(allow_non_fake_inputs=True):
-        config = configuration(job.model, o.set)
-        model = language_model(config, o)
-        Step(model, lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
-    header = {"model": json.dumps(job.model), "args": job.args, "torch": torch.__version__,
-              "transformers": transformers.__version__, "peak": watch.peak, "peak_blocks": watch.peak_blocks}
+        play(job.model, o, watch, on_mark)
+    model = job.model if library is torchvision else json.dumps(job.model)
+    header = {"model": model, "args": job.args, "torch": torch.__version__, library.__name__: library.__version__,
+              "peak": watch.peak, "peak_blocks": watch.peak_blocks}
     return "\n".join([*(f"# {k} {v}" for k, v in header.items()), *lines]) + "\n"
 
 
