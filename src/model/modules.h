@@ -1,0 +1,74 @@
+// The modules that a family's forward is written in. An engine implements them in the flavour it models, on the
+// data-less tensor library.
+#pragma once
+
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "model/architecture.h"
+#include "tensor/ops.h"
+
+namespace ullage::model {
+
+using tensor::Tensor;
+
+// A module call keeps its arguments until it returns, as nn.Module.__call__ does through its argument tuple; a plain
+// function lets them go when it rebinds them. Write call(f, x) where Python writes self.f(x).
+template <class Function, class... Arguments>
+Tensor call(Function&& function, Arguments... arguments) {
+  const std::tuple<Arguments...> held(std::move(arguments)...);
+  return std::apply(function, held);
+}
+
+// cos and sin of the rotary embedding, [1, seq, dim] in the hidden type; empty without one.
+struct RotaryTables {
+  Tensor cos;
+  Tensor sin;
+};
+
+class Modules {
+ public:
+  virtual ~Modules() = default;
+  Modules() = default;
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+
+  virtual tensor::Context& context() = 0;
+
+  virtual Tensor embedding(const Embedding& module, Tensor ids) = 0;
+  virtual Tensor linear(const Linear& module, Tensor x) = 0;
+  virtual Tensor norm(const Norm& module, Tensor x) = 0;
+  virtual Tensor activation(Activation kind, Tensor x) = 0;
+  virtual Tensor dropout(double p, Tensor x) = 0;
+  virtual Tensor mlp(const Mlp& module, Tensor x) = 0;
+
+  // [1, seq], from 0.
+  virtual Tensor position_ids(const Tensor& hidden) = 0;
+  virtual RotaryTables rotary(const Rotary& module, const Tensor& hidden, Tensor position_ids) = 0;
+  // query and key [batch, heads, seq, dim], replaced by the rotated ones.
+  virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
+  // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows causality.
+  virtual Tensor causal_mask(const Attention& attention, const Tensor& hidden) = 0;
+  // query, key and value [batch, heads, seq, dim]; the result is [batch, seq, heads, dim].
+  virtual Tensor attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
+
+  // Runs one layer, checkpointed where the set-up says so.
+  virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden) = 0;
+  // Mean cross entropy of the next token; logits [batch, seq, vocab], labels [batch, seq].
+  virtual Tensor causal_lm_loss(Tensor logits, Tensor labels) = 0;
+};
+
+// What a forward pass is given. Labels may be empty: then there is no loss.
+struct Batch {
+  Tensor inputs;  // token ids [batch, seq] or images [batch, channels, height, width]
+  Tensor labels;
+};
+
+// What the model returns; the caller owns it, so the logits live until it lets go.
+struct Output {
+  Tensor loss;
+  Tensor logits;
+};
+
+}  // namespace ullage::model
