@@ -1,0 +1,122 @@
+#include "engines/pytorch/optimizer.h"
+
+namespace ullage::engines::pytorch {
+
+namespace t = ullage::tensor;
+using t::Op;
+using t::Tensor;
+
+namespace {
+
+// Work over all parameters at once is named after the optimizer, layer by layer.
+class PerParameter {
+ public:
+  PerParameter(t::Context& context, const ModelState& model, std::size_t i)
+      : layer_(context.layer, model.layer_of(i)) {
+    context.begin_section(context.layer);
+  }
+
+ private:
+  t::Restore<std::int16_t> layer_;
+};
+
+}  // namespace
+
+void OptimizerState::create_for(std::size_t i) {
+  const Tensor& parameter = model_.trainable()[i];
+  t::Restore<memory::Component> component(context_.component, memory::Component::optimizer);
+  std::vector<Tensor> state;
+  const auto add = [&](Tensor tensor, std::string_view label) {
+    context_.set_label(tensor.storage(), context_.intern(label));
+    state.push_back(std::move(tensor));
+  };
+  if (options_.optimizer == Optimizer::adamw) {
+    // The step counter is a host tensor unless the fused kernel reads it.
+    if (options_.optimizer_impl == OptimizerImpl::fused) add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
+    add(t::zeros_like(parameter), "exp_avg");
+    add(t::zeros_like(parameter), "exp_avg_sq");
+  } else if (options_.optimizer == Optimizer::sgd_momentum) {
+    add(t::clone(parameter, parameter.strides()), "momentum_buffer");
+  }
+  states_.push_back(std::move(state));
+}
+
+void OptimizerState::create() {
+  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
+    const PerParameter section(context_, model_, i);
+    create_for(i);
+  }
+  context_.begin_section(memory::kNoLayer);
+}
+
+// One temporary the size of all parameters: the square roots, divided and added to in place.
+void OptimizerState::adamw_foreach() {
+  std::vector<Tensor> roots;
+  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
+    const PerParameter section(context_, model_, i);
+    const Tensor& second_moment = states_[i].back();
+    context_.record_op(Op::sqrt, 12 * second_moment.numel(), 10 * second_moment.bytes());
+    roots.push_back(context_.make(second_moment.sizes(), second_moment.strides(), second_moment.dtype()));
+  }
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const PerParameter section(context_, model_, i);
+    roots[i].reset();
+  }
+}
+
+// Square root and quotient of one parameter together, with the previous parameter's denominator still bound.
+void OptimizerState::adamw_loop() {
+  Tensor denominator;
+  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
+    const PerParameter section(context_, model_, i);
+    const Tensor& second_moment = states_[i].back();
+    context_.record_op(Op::sqrt, 12 * second_moment.numel(), 10 * second_moment.bytes());
+    Tensor root = context_.make(second_moment.sizes(), second_moment.strides(), second_moment.dtype());
+    Tensor quotient = t::div_scalar(std::move(root));
+    denominator = std::move(quotient);
+  }
+}
+
+void OptimizerState::step() {
+  if (options_.optimizer == Optimizer::none) return;
+  t::NoGrad no_grad(context_);
+  t::Restore<memory::Phase> phase(context_.phase, memory::Phase::optimizer);
+  const t::Scope named(context_, context_.intern("optimizer"));
+  if (states_.empty()) create();
+  if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::foreach) adamw_foreach();
+  else if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::loop) adamw_loop();
+  else {
+    for (const Tensor& parameter : model_.trainable()) {
+      context_.record_op(options_.optimizer == Optimizer::adamw ? Op::adamw : Op::sgd, 4 * parameter.numel(), 4 * parameter.bytes());
+    }
+  }
+  context_.begin_section(memory::kNoLayer);
+}
+
+void OptimizerState::zero_grad() {
+  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
+    const PerParameter section(context_, model_, i);
+    Tensor parameter = model_.trainable()[i];
+    parameter.set_grad({});
+  }
+  context_.begin_section(memory::kNoLayer);
+}
+
+void clip_grad_norm(t::Context& context, const ModelState& model) {
+  t::NoGrad no_grad(context);
+  t::Restore<memory::Phase> phase(context.phase, memory::Phase::optimizer);
+  const t::Scope named(context, context.intern("clip_grad_norm"));
+  const DType dtype = model.trainable().front().dtype();
+  std::vector<Tensor> norms;
+  for (std::size_t i = 0; i < model.trainable().size(); ++i) {
+    const PerParameter section(context, model, i);
+    const Tensor& parameter = model.trainable()[i];
+    context.record_op(Op::norm, 2 * parameter.numel(), parameter.bytes());
+    norms.push_back(context.make({}, dtype));
+  }
+  context.begin_section(memory::kNoLayer);
+  const Tensor stacked = t::empty(context, Op::cat, {static_cast<std::int64_t>(norms.size())}, dtype);
+  const Tensor total = t::empty(context, Op::norm, {}, dtype);
+}
+
+}  // namespace ullage::engines::pytorch

@@ -1,0 +1,39 @@
+// What the user sets for a training step on one GPU with plain PyTorch. Names follow the command line.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/dtype.h"
+#include "tensor/policy.h"
+
+namespace ullage::engines::pytorch {
+
+enum class Kernels : std::uint8_t { cuda, cuda_traced, cpu };
+enum class Optimizer : std::uint8_t { adamw, sgd, sgd_momentum, none };
+enum class OptimizerImpl : std::uint8_t { foreach, fused, loop };
+enum class Recompute : std::uint8_t { none, full };
+enum class AttentionImpl : std::uint8_t { sdpa, eager };
+enum class Loss : std::uint8_t { full, none };  // none: the sum of the logits
+enum class Step : std::uint8_t { first, steady, forward };
+
+struct TrainOptions {
+  Kernels kernels = Kernels::cuda;
+  std::int64_t micro_batch = 1;
+  std::int64_t seq_len = 2048;      // tokens of a sequence; ignored for images
+  std::int64_t image_size = 224;    // pixels of a side; ignored for text
+  std::int64_t grad_accum = 1;      // micro-batches of a step
+  DType dtype = DType::bf16;        // weights, gradients, states and computation
+  Optimizer optimizer = Optimizer::adamw;
+  OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
+  Recompute recompute = Recompute::none;
+  bool recompute_reentrant = false;
+  AttentionImpl attention = AttentionImpl::sdpa;
+  Loss loss = Loss::full;
+  Step step = Step::steady;
+  double clip_grad = 0;             // largest norm of the gradients; 0: no clipping
+};
+
+tensor::Policy policy_of(Kernels kernels);
+
+}  // namespace ullage::engines::pytorch

@@ -1,0 +1,36 @@
+// Equal layers need not be simulated one by one: what the second-to-middle one does to the timeline, the next one does
+// with every reference moved on by the same amount.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engines/pytorch/train.h"
+#include "tensor/context.h"
+
+namespace ullage::engines::pytorch {
+
+struct Moments {
+  std::uint32_t before_step = 0;
+  std::uint32_t after_forward = 0;
+  std::uint32_t after_backward = 0;
+  std::uint32_t after_step = 0;
+};
+
+struct RecordedStep {
+  Moments moments;
+  std::vector<tensor::Context::Section> sections;
+  memory::Timeline timeline;
+};
+
+// The step as it was recorded, all layers simulated.
+TrainRun whole(RecordedStep step);
+
+// Simulates `architecture` with a handful of layers and repeats the middle of each stretch of layers until all are
+// there. Returns nothing when that is not possible (too few layers, kinds that do not repeat) or when neighbouring
+// layers turn out not to be alike; the caller then runs in full.
+std::optional<TrainRun> run_spliced(const model::Architecture& architecture,
+                                    const std::function<RecordedStep(const model::Architecture&)>& run);
+
+}  // namespace ullage::engines::pytorch

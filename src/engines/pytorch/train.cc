@@ -1,0 +1,148 @@
+#include "engines/pytorch/train.h"
+
+#include <fmt/core.h>
+
+#include "engines/pytorch/optimizer.h"
+#include "engines/pytorch/splice.h"
+#include "model/family.h"
+#include "tensor/tape.h"
+
+namespace ullage::engines::pytorch {
+
+namespace t = ullage::tensor;
+using t::Tensor;
+
+tensor::Policy policy_of(Kernels kernels) {
+  switch (kernels) {
+    case Kernels::cuda: return t::cuda_policy();
+    case Kernels::cuda_traced: return t::cuda_traced_policy();
+    case Kernels::cpu: return t::cpu_policy();
+  }
+  return t::cuda_policy();
+}
+
+namespace {
+
+class TrainStep {
+ public:
+  TrainStep(const model::Architecture& architecture, const model::Family& family, const TrainOptions& options)
+      : architecture_(architecture), family_(family), options_(options), context_(policy_of(options.kernels)),
+        state_(context_, architecture, options.dtype), modules_(context_, state_, options), optimizer_(context_, state_, options) {}
+
+  RecordedStep run() {
+    prepare();
+    moments_.before_step = mark("before_step");
+    for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
+    if (options_.step != Step::forward) {
+      context_.begin_section(memory::kNoLayer);
+      if (options_.clip_grad > 0) clip_grad_norm(context_, state_);
+      optimizer_.step();
+      if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
+      moments_.after_step = mark("after_step");
+    }
+    return {std::move(moments_), context_.sections(), context_.take_timeline()};
+  }
+
+ private:
+  // What an earlier step has left behind.
+  void prepare() {
+    context_.phase = memory::Phase::setup;
+    if (options_.step != Step::steady) return;
+    if (architecture_.rotary.type == "longrope") state_.drop_rotary_copy();
+    if (options_.optimizer == Optimizer::none) leave_gradients();
+    else optimizer_.create();
+  }
+
+  // Without an optimizer nobody clears the gradients of the step before.
+  void leave_gradients() {
+    t::Restore<memory::Component> component(context_.component, memory::Component::gradients);
+    for (std::size_t i = 0; i < state_.trainable().size(); ++i) {
+      t::Restore<std::int16_t> layer(context_.layer, state_.layer_of(i));
+      context_.begin_section(context_.layer);
+      Tensor parameter = state_.trainable()[i];
+      parameter.set_grad(t::zeros_like(parameter));
+    }
+    context_.begin_section(memory::kNoLayer);
+  }
+
+  model::Batch make_batch() {
+    t::Restore<memory::Component> component(context_.component, memory::Component::inputs);
+    model::Batch batch;
+    if (architecture_.image.arch.empty()) {
+      batch.inputs = t::empty(context_, t::Op::randint, {options_.micro_batch, options_.seq_len}, DType::i64);
+      context_.set_label(batch.inputs.storage(), context_.intern("input_ids"));
+      if (options_.loss == Loss::full) batch.labels = batch.inputs;
+    } else {
+      batch.inputs = t::empty(context_, t::Op::empty, {options_.micro_batch, architecture_.image.channels, options_.image_size, options_.image_size}, options_.dtype);
+      context_.set_label(batch.inputs.storage(), context_.intern("images"));
+      if (options_.loss == Loss::full) {
+        batch.labels = t::empty(context_, t::Op::zeros, {options_.micro_batch}, DType::i64);
+        context_.set_label(batch.labels.storage(), context_.intern("labels"));
+      }
+    }
+    return batch;
+  }
+
+  Tensor forward(const model::Batch& batch) {
+    t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
+    model::Output out = family_.forward(modules_, architecture_, batch);
+    hold(out.logits);
+    Tensor loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
+    if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
+    return loss;
+  }
+
+  // What the model returned is the caller's, not a temporary.
+  void hold(const Tensor& tensor) {
+    if (tensor.storage().component == memory::Component::temporaries) {
+      context_.retag(tensor.storage(), memory::Component::activations);
+    }
+  }
+
+  void run_micro_batch(std::int64_t micro) {
+    context_.begin_section(memory::kNoLayer);
+    const model::Batch batch = make_batch();
+    Tensor loss = forward(batch);
+    if (options_.step == Step::forward) return;
+    t::run_backward(std::move(loss));
+    context_.begin_section(memory::kNoLayer);
+    if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
+  }
+
+  std::uint32_t mark(std::string_view name) {
+    context_.mark(context_.intern(name));
+    return context_.timeline().marks.back().event;
+  }
+
+  const model::Architecture& architecture_;
+  const model::Family& family_;
+  const TrainOptions& options_;
+  t::Context context_;
+  ModelState state_;
+  TransformersModules modules_;
+  OptimizerState optimizer_;
+  Moments moments_;
+};
+
+Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
+  if (architecture.positions.weight && options.seq_len > architecture.max_positions) {
+    return fail(ErrorCode::invalid_argument, "--seq-len",
+                fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len, architecture.max_positions));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice) {
+  const model::Family* family = model::find_family(architecture.family);
+  if (family == nullptr) return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
+  if (auto checked = check(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
+  const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, options).run(); };
+  if (splice) {
+    if (auto spliced = run_spliced(architecture, run)) return *std::move(spliced);
+  }
+  return whole(run(architecture));
+}
+
+}  // namespace ullage::engines::pytorch

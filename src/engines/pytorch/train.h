@@ -1,0 +1,28 @@
+// One training step on one GPU with plain PyTorch, as a timeline.
+//
+// The step: out = model(inputs, labels); loss = out.loss; [after_forward, of the first micro-batch]; del out;
+// loss.backward(); del loss; [after_backward, of the last micro-batch]; clipping; optimizer.step(); zero_grad(); [after_step].
+#pragma once
+
+#include "engines/pytorch/options.h"
+#include "memory/attribution.h"
+#include "model/architecture.h"
+
+namespace ullage::engines::pytorch {
+
+struct TrainRun {
+  memory::Timeline timeline;
+  // Moments, as indices into timeline.events; those that the chosen step does not reach are the end.
+  std::uint32_t before_step = 0;
+  std::uint32_t after_forward = 0;
+  std::uint32_t after_backward = 0;
+  std::uint32_t after_step = 0;
+  bool spliced = false;  // equal layers were run a few times and repeated
+};
+
+// Runs the step on the architecture. With `splice`, equal layers in the middle are simulated a few times and their
+// stretch of the timeline is repeated; the result is the same, row for row (see splice.h).
+// Fails when the set-up cannot be run (a sequence longer than learned positions, an image too small).
+Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice = true);
+
+}  // namespace ullage::engines::pytorch

@@ -1,0 +1,152 @@
+// Masks and attention functions of transformers 5.12 (masking_utils.py, integrations/sdpa_attention.py, the eager
+// functions of the model files).
+#include "engines/pytorch/transformers_modules.h"
+
+namespace ullage::engines::pytorch {
+
+namespace t = ullage::tensor;
+using t::Dims;
+using t::Op;
+using t::Tensor;
+
+namespace {
+
+Tensor repeat_kv(Tensor x_in, std::int64_t times) {
+  Tensor x = std::move(x_in);
+  if (times == 1) return x;
+  const Dims sizes{x.size(0), x.size(1), times, x.size(2), x.size(3)};
+  const Dims merged{x.size(0), x.size(1) * times, x.size(2), x.size(3)};
+  x = t::unsqueeze(std::move(x), 2);
+  x = t::expand(std::move(x), sizes);
+  return t::reshape(std::move(x), merged);
+}
+
+bool window_matters(const model::Attention& attention, std::int64_t seq) {
+  return attention.window && *attention.window <= seq;
+}
+
+// Whether a query may look at a key, [1, 1, seq, seq], from index arithmetic: within the window and not ahead.
+Tensor allowed(t::Context& context, const model::Attention& attention, std::int64_t batch, std::int64_t seq) {
+  const Dims square{1, 1, seq, seq};
+  const Tensor batch_index = t::empty(context, Op::arange, {batch}, DType::i64);
+  const Tensor head_index = t::empty(context, Op::arange, {1}, DType::i64);
+  Tensor query_index = t::empty(context, Op::arange, {seq}, DType::i64);
+  query_index = t::add_scalar(std::move(query_index));
+  Tensor key_index = t::empty(context, Op::arange, {seq}, DType::i64);
+  key_index = t::add_scalar(std::move(key_index));
+  if (!attention.window) return t::empty(context, Op::compare, square, DType::boolean);
+  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
+  Tensor condition;
+  {
+    const Tensor oldest = t::empty(context, Op::sub, {1, 1, seq, 1}, DType::i64);
+    condition = t::empty(context, Op::compare, square, DType::boolean);
+  }
+  result = t::empty(context, Op::logical_and, square, DType::boolean);
+  condition.reset();
+  condition = t::empty(context, Op::compare, square, DType::boolean);
+  return t::empty(context, Op::logical_and, square, DType::boolean);
+}
+
+}  // namespace
+
+// Fused kernels know plain causality; a window that cuts, or the eager function, wants a mask. The fused ones take it
+// as Booleans, the eager function as 0 and the lowest number.
+Tensor TransformersModules::causal_mask(const model::Attention& attention, const Tensor& hidden) {
+  const std::int64_t batch = hidden.size(0);
+  const std::int64_t seq = hidden.size(1);
+  const bool eager = options_.attention == AttentionImpl::eager;
+  if (!eager && (!window_matters(attention, seq) || seq == 1)) return {};
+  const t::NoGrad no_grad(context_);
+  const t::Scope named(context_, context_.intern("causal_mask"));
+  Tensor mask = allowed(context_, attention, batch, seq);
+  if (!eager) return t::expand(std::move(mask), {batch, 1, seq, seq});
+  const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());
+  const Tensor lowest = t::empty(context_, Op::empty, {}, hidden.dtype());
+  return t::empty(context_, Op::where, {batch, 1, seq, seq}, hidden.dtype());
+}
+
+Tensor TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) {
+  const t::Scope named(context_, context_.intern("attention"));
+  if (options_.attention == AttentionImpl::sdpa) {
+    return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
+  }
+  if (module.upcast) return upcast_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
+  return eager_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
+}
+
+Tensor TransformersModules::fused_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+                                            Tensor mask_in) {
+  const Tensor query = std::move(query_in);
+  Tensor key = std::move(key_in);
+  Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
+  const std::int64_t times = module.heads / module.kv_heads;
+  // A mask rules out the grouped kernels, so keys and values are repeated first.
+  if (mask) {
+    key = repeat_kv(std::move(key), times);
+    value = repeat_kv(std::move(value), times);
+  }
+  Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, !mask && times > 1);
+  out = t::transpose(std::move(out), 1, 2);
+  return t::contiguous(std::move(out));
+}
+
+Tensor TransformersModules::eager_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+                                            Tensor mask_in) {
+  const Tensor query = std::move(query_in);
+  const Tensor key = std::move(key_in);
+  const Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
+  const std::int64_t times = module.heads / module.kv_heads;
+  const Tensor key_states = repeat_kv(key, times);
+  const Tensor value_states = repeat_kv(value, times);
+  Tensor weights;
+  {
+    Tensor turned = t::transpose(key_states, -2, -1);
+    weights = t::matmul(query, std::move(turned));
+  }
+  weights = t::mul_scalar(std::move(weights));
+  if (mask) weights = t::add(weights, mask);
+  const DType dtype = query.dtype();
+  if (module.softmax_in_fp32) {
+    weights = t::softmax(std::move(weights), DType::f32);
+    weights = t::to(std::move(weights), dtype);
+  } else {
+    weights = t::softmax(std::move(weights), dtype);
+  }
+  weights = t::dropout(std::move(weights), module.dropout);
+  Tensor out = t::matmul(weights, value_states);
+  out = t::transpose(std::move(out), 1, 2);
+  return module.softmax_in_fp32 ? t::contiguous(std::move(out)) : out;
+}
+
+// GPT-2's reorder_and_upcast_attn: scores by one scaled product in fp32.
+Tensor TransformersModules::upcast_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+                                             Tensor mask_in) {
+  const Tensor query = std::move(query_in);
+  const Tensor key = std::move(key_in);
+  const Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
+  const std::int64_t batch = query.size(0);
+  const std::int64_t heads = query.size(1);
+  const std::int64_t seq = query.size(2);
+  const std::int64_t dim = query.size(3);
+  Tensor weights = t::empty(context_, Op::empty, {batch * heads, seq, seq}, DType::f32);
+  const Tensor q = t::reshape(query, {-1, seq, dim});
+  Tensor turned = t::transpose(key, -1, -2);
+  const Tensor k = t::reshape(std::move(turned), {-1, dim, seq});
+  {
+    Tensor q_fp32 = t::to(q, DType::f32);
+    Tensor k_fp32 = t::to(k, DType::f32);
+    weights = t::baddbmm(weights, std::move(q_fp32), std::move(k_fp32));
+  }
+  weights = t::reshape(weights, {batch, heads, seq, seq});
+  if (mask) weights = t::add(weights, mask);
+  weights = t::softmax(std::move(weights), DType::f32);
+  weights = t::to(std::move(weights), value.dtype());
+  weights = t::dropout(std::move(weights), module.dropout);
+  Tensor out = t::matmul(weights, value);
+  return t::transpose(std::move(out), 1, 2);
+}
+
+}  // namespace ullage::engines::pytorch

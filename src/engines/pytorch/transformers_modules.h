@@ -1,0 +1,80 @@
+// The modules as the transformers library writes them (5.12), on the data-less tensor library.
+#pragma once
+
+#include <vector>
+
+#include "engines/pytorch/options.h"
+#include "model/modules.h"
+
+namespace ullage::engines::pytorch {
+
+// The parameters and buffers of one model, allocated in a context.
+class ModelState {
+ public:
+  ModelState(tensor::Context& context, const model::Architecture& architecture, DType dtype);
+
+  const tensor::Tensor& parameter(model::ParameterRef ref, std::int64_t layer) const;
+  // Module name of a parameter, interned: "self_attn.q_proj".
+  NameId module(model::ParameterRef ref, std::int64_t layer) const;
+  // Distinct parameters in registration order; tied ones once.
+  const std::vector<tensor::Tensor>& trainable() const { return trainable_; }
+  // The layer of trainable()[i].
+  std::int16_t layer_of(std::size_t i) const { return layers_of_[i]; }
+  const tensor::Tensor& rotary_frequencies() const { return buffers_.back(); }
+  // Long RoPE registers its original frequencies in place of the copy when it first runs.
+  void drop_rotary_copy() { if (buffers_.size() > 1) buffers_.erase(buffers_.begin()); }
+
+ private:
+  void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to, DType dtype);
+  tensor::Tensor make(tensor::Context& context, const model::Parameter& parameter, NameId label, DType dtype);
+
+  std::vector<tensor::Tensor> globals_;
+  std::vector<NameId> global_modules_;
+  std::vector<std::vector<tensor::Tensor>> layers_;
+  std::vector<std::vector<NameId>> kind_modules_;
+  std::vector<std::uint8_t> kinds_;
+  std::vector<tensor::Tensor> buffers_;
+  std::vector<tensor::Tensor> trainable_;
+  std::vector<std::int16_t> layers_of_;
+};
+
+class TransformersModules : public model::Modules {
+ public:
+  TransformersModules(tensor::Context& context, ModelState& state, const TrainOptions& options)
+      : context_(context), state_(state), options_(options) {}
+
+  tensor::Context& context() override { return context_; }
+  tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
+  tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
+  tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
+  tensor::Tensor activation(model::Activation kind, tensor::Tensor x) override;
+  tensor::Tensor dropout(double p, tensor::Tensor x) override;
+  tensor::Tensor mlp(const model::Mlp& module, tensor::Tensor x) override;
+  tensor::Tensor position_ids(const tensor::Tensor& hidden) override;
+  model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden, tensor::Tensor position_ids) override;
+  void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
+  tensor::Tensor causal_mask(const model::Attention& attention, const tensor::Tensor& hidden) override;
+  tensor::Tensor attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key, tensor::Tensor value,
+                           tensor::Tensor mask) override;
+  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden) override;
+  tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
+
+ private:
+  void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
+  const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
+  tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
+  NameId scope(model::ParameterRef ref) const { return state_.module(ref, context_.layer); }
+
+  tensor::Tensor eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                 tensor::Tensor value, tensor::Tensor mask);
+  tensor::Tensor upcast_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                  tensor::Tensor value, tensor::Tensor mask);
+  tensor::Tensor fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                 tensor::Tensor value, tensor::Tensor mask);
+
+  tensor::Context& context_;
+  ModelState& state_;
+  const TrainOptions& options_;
+};
+
+}  // namespace ullage::engines::pytorch

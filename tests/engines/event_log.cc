@@ -1,0 +1,102 @@
+#include "event_log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace ullage::testing {
+namespace {
+
+using namespace engines::pytorch;
+
+template <class T>
+T pick(const std::map<std::string, T>& names, const std::string& name) {
+  const auto found = names.find(name);
+  if (found == names.end()) ADD_FAILURE() << "unknown value in a recorded log: " << name;
+  return found == names.end() ? T{} : found->second;
+}
+
+TrainOptions read_options(const std::string& line) {
+  TrainOptions o;
+  std::istringstream in(line);
+  std::string key;
+  std::string value;
+  const std::map<std::string, Kernels> kernels{{"cuda", Kernels::cuda}, {"cuda-traced", Kernels::cuda_traced}, {"cpu", Kernels::cpu}};
+  const std::map<std::string, Optimizer> optimizers{{"adamw", Optimizer::adamw}, {"sgd", Optimizer::sgd}, {"sgd-momentum", Optimizer::sgd_momentum}, {"none", Optimizer::none}};
+  const std::map<std::string, OptimizerImpl> impls{{"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
+  const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
+  while (in >> key) {
+    if (key == "--recompute-reentrant") { o.recompute_reentrant = true; continue; }
+    in >> value;
+    if (key == "--kernels") o.kernels = pick(kernels, value);
+    else if (key == "--micro-batch") o.micro_batch = std::stoll(value);
+    else if (key == "--seq-len") o.seq_len = std::stoll(value);
+    else if (key == "--image-size") o.image_size = std::stoll(value);
+    else if (key == "--grad-accum") o.grad_accum = std::stoll(value);
+    else if (key == "--precision") o.dtype = *parse_dtype(value);
+    else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
+    else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
+    else if (key == "--optimizer-impl") o.optimizer_impl = pick(impls, value);
+    else if (key == "--recompute") o.recompute = value == "full" ? Recompute::full : Recompute::none;
+    else if (key == "--loss") o.loss = value == "none" ? Loss::none : Loss::full;
+    else if (key == "--step") o.step = pick(steps, value);
+    else if (key == "--clip-grad") o.clip_grad = std::stod(value);
+    else ADD_FAILURE() << "unknown option in a recorded log: " << key;
+  }
+  return o;
+}
+
+void read_header(EventLog& log, const std::string& line) {
+  std::istringstream in(line);
+  std::string hash;
+  std::string key;
+  in >> hash >> key;
+  std::string rest;
+  std::getline(in >> std::ws, rest);
+  if (key == "model") log.model = rest;
+  if (key == "args") log.options = read_options(rest);
+  if (key == "peak") log.peak = std::stoll(rest);
+  if (key == "peak_blocks") log.peak_blocks = std::stoll(rest);
+}
+
+}  // namespace
+
+EventLog read_event_log(const std::string& path) {
+  EventLog log;
+  std::ifstream file(path);
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    std::istringstream in(line);
+    char kind = 0;
+    in >> kind;
+    if (kind == '#') {
+      read_header(log, line);
+    } else if (kind == '@') {
+      PhaseLine phase;
+      in >> phase.name >> phase.live >> phase.parameters >> phase.gradients >> phase.optimizer;
+      log.phases.push_back(phase);
+    } else if (kind == '+') {
+      Allocation allocation;
+      in >> allocation.bytes >> allocation.live_bytes;
+      std::getline(in >> std::ws, allocation.what);
+      allocation.line = number;
+      log.allocations.push_back(allocation);
+    }
+  }
+  return log;
+}
+
+std::vector<std::string> event_log_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(ULLAGE_TEST_DATA "/events")) {
+    if (entry.path().extension() == ".events") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace ullage::testing
