@@ -11,7 +11,8 @@ constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<c
 // Negative, zero or positive, by unsigned bytes with A-Z read as a-z.
 constexpr int compare_ignoring_case(std::string_view a, std::string_view b) {
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const int difference = static_cast<unsigned char>(ascii_lower(a[i])) - static_cast<unsigned char>(ascii_lower(b[i]));
+    const int difference =
+        static_cast<unsigned char>(ascii_lower(a[i])) - static_cast<unsigned char>(ascii_lower(b[i]));
     if (difference != 0) return difference;
   }
   return a.size() == b.size() ? 0 : a.size() < b.size() ? -1 : 1;

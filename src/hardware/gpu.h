@@ -28,11 +28,11 @@ struct ByteRange {
 
 // Where usable_bytes comes from.
 enum class UsableBasis {
-  runtime_total,      // the runtime of the vendor reported it (cudaMemGetInfo)
-  nvidia_smi_rule,    // nvidia-smi's total less what drivers were seen to keep
-  datasheet_rule,     // the datasheet's size times what was seen on cards of the kind
-  guess,              // as before, but nothing was seen
-  given,              // the user said so
+  runtime_total,    // the runtime of the vendor reported it (cudaMemGetInfo)
+  nvidia_smi_rule,  // nvidia-smi's total less what drivers were seen to keep
+  datasheet_rule,   // the datasheet's size times what was seen on cards of the kind
+  guess,            // as before, but nothing was seen
+  given,            // the user said so
 };
 
 // Vendor's dense peak rates in 10^12 operations a second.
@@ -63,22 +63,22 @@ struct Gpu {
   bool inline_ecc = false;      // ECC that takes its bits from the memory itself
   bool unified_memory = false;  // shared with the processor
 
-  std::int64_t datasheet_bytes = 0;                     // "80 GB" read as 80 GiB, per device
-  std::int64_t memory_bytes = 0;                        // what nvidia-smi reports, where known, else datasheet_bytes
-  std::optional<std::int64_t> runtime_total_bytes;      // what cudaMemGetInfo reports
-  std::int64_t runtime_total_precision_bytes = 0;       // the figure is known to ± this much
+  std::int64_t datasheet_bytes = 0;                 // "80 GB" read as 80 GiB, per device
+  std::int64_t memory_bytes = 0;                    // what nvidia-smi reports, where known, else datasheet_bytes
+  std::optional<std::int64_t> runtime_total_bytes;  // what cudaMemGetInfo reports
+  std::int64_t runtime_total_precision_bytes = 0;   // the figure is known to ± this much
   std::optional<std::int64_t> nvidia_smi_total_bytes;
-  std::int64_t usable_bytes = 0;                        // what programs can share before any context
-  ByteRange usable_range_bytes;                         // over the drivers and machines it was seen on
+  std::int64_t usable_bytes = 0;  // what programs can share before any context
+  ByteRange usable_range_bytes;   // over the drivers and machines it was seen on
   UsableBasis usable_basis = UsableBasis::guess;
   std::string usable_source;
 
   std::optional<double> memory_bandwidth_bytes_per_s;
   PeakRates peak;
-  std::optional<double> link_bytes_per_s;               // to its peers, both directions together
-  std::optional<int> link_domain;                       // most devices joined by that link
+  std::optional<double> link_bytes_per_s;  // to its peers, both directions together
+  std::optional<int> link_domain;          // most devices joined by that link
   std::optional<int> pcie_generation;
-  std::optional<int> tdp_w;                             // per board
+  std::optional<int> tdp_w;  // per board
   std::optional<int> year;
 
   std::vector<std::string> recalled;

@@ -15,14 +15,14 @@ namespace ullage::hardware {
 
 // All that are set must hold. Texts ignore case.
 struct GpuFilter {
-  std::string text;                                // part of the id, an alias or the name
-  std::string vendor;                              // the whole vendor
-  std::string architecture;                        // part of the architecture
-  std::optional<std::int64_t> min_memory_bytes;    // of what the datasheet says
+  std::string text;                              // part of the id, an alias or the name
+  std::string vendor;                            // the whole vendor
+  std::string architecture;                      // part of the architecture
+  std::optional<std::int64_t> min_memory_bytes;  // of what the datasheet says
   std::optional<std::int64_t> max_memory_bytes;
   std::optional<ComputeCapability> min_compute_capability;
   std::optional<int> min_year;
-  bool bf16 = false;                               // known to have it
+  bool bf16 = false;  // known to have it
   bool fp8 = false;
   bool nvlink = false;
 };

@@ -14,10 +14,10 @@ namespace ullage::hardware {
 struct UsableRule {
   std::string name;
   bool guess = false;
-  std::string vendor;              // empty: any
-  bool unified_memory = false;     // only cards that have it
-  bool inline_ecc = false;         // only cards that have it
-  bool by_nvidia_smi = false;      // the basis is nvidia-smi's total; else the datasheet's size
+  std::string vendor;                        // empty: any
+  bool unified_memory = false;               // only cards that have it
+  bool inline_ecc = false;                   // only cards that have it
+  bool by_nvidia_smi = false;                // the basis is nvidia-smi's total; else the datasheet's size
   std::int64_t datasheet_at_most_bytes = 0;  // 0: no limit
   std::array<double, 3> ratio{};
   std::array<double, 3> gap_bytes{};

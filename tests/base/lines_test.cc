@@ -24,11 +24,13 @@ TEST(Lines, BinarySearchEqualsAScan) {
     for (int uneven = 0; uneven < 3; ++uneven) {
       std::string text;
       for (int i = 0; i < count; ++i) {
-        text += std::string(1, static_cast<char>('B' + 2 * i)) + std::string(static_cast<std::size_t>(i * uneven % 5), 'x');
+        text +=
+            std::string(1, static_cast<char>('B' + 2 * i)) + std::string(static_cast<std::size_t>(i * uneven % 5), 'x');
         text += '\n';
       }
       for (bool ended : {true, false}) {
-        const std::string_view view = ended || text.empty() ? std::string_view(text) : std::string_view(text).substr(0, text.size() - 1);
+        const std::string_view view =
+            ended || text.empty() ? std::string_view(text) : std::string_view(text).substr(0, text.size() - 1);
         for (char c = 'A'; c <= 'z'; ++c) {
           for (std::size_t tail = 0; tail < 5; ++tail) {
             const std::string key = std::string(1, c) + std::string(tail, 'X');
