@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Record peak and phases of training steps of published models, as cases for `ullage validate`.
+
+Reads jobs, one a line (`ORG/NAME options of ullage train`; # starts a comment), and the models' config.json files from
+a folder where ORG/NAME lies as ORG__NAME.json. Writes one case a line: the arguments and what each path into the
+answer must be, in bytes, each storage rounded up to 512 as torch.cuda.memory_allocated counts.
+
+Usage: record_totals.py --models FOLDER --jobs FILE > CASES       record_totals.py --models FOLDER --check CASES
+(--check runs the cases of a file again and prints what differs)
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+
+import pretend_cuda
+
+pretend_cuda.restart_with_stub()
+import torch
+
+pretend_cuda.install()
+import transformers
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from storage_watch import StorageWatch
+from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
+
+FIXED = ["--engine", "pytorch", "--kernels", "cuda-traced", "--gpu", "h100-sxm-80gb"]
+PEAK_AT = {"after_forward": "forward_peak", "after_backward": "forward_backward_peak"}
+
+
+def measure(model_file, o):
+    watch, expect = StorageWatch(), {}
+
+    def on_mark(name, sizes):
+        live, parameters, gradients, states = (blocks for _, blocks in sizes)
+        if name in PEAK_AT:
+            expect[f"phases.{PEAK_AT[name]}.allocated_bytes"] = watch.peak_blocks
+        expect[f"phases.{name}.allocated_bytes"] = live
+        for component, size in (("parameters", parameters), ("gradients", gradients), ("optimizer", states)):
+            expect[f"phases.{name}.components.{component}"] = size
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        with open(model_file) as f:
+            config = configuration(json.load(f), o.set)
+        model = language_model(config, o)
+        parameters = list(model.parameters())
+        expect["model.parameters"] = sum(p.numel() for p in parameters)
+        expect["model.trainable_parameters"] = sum(p.numel() for p in parameters if p.requires_grad)
+        expect["model.parameter_bytes"] = sum(p.numel() * p.element_size() for p in parameters)
+        Step(model, lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
+    expect["peak.allocated_bytes"] = watch.peak_blocks
+    return expect
+
+
+def case_of(line, folder):
+    name, *options = shlex.split(line)
+    o = parse_options(options)
+    expect = measure(os.path.join(folder, name.replace("/", "__", 1) + ".json"), o)
+    label = re.sub(r"[^a-z0-9]+", "-", line.lower()).strip("-")
+    return {"id": f"lab-{label}", "source": "lab", "engine": "pytorch", "args": ["train", name, *FIXED, *options],
+            "expect": expect, "confidence": "high", "method": "lab",
+            "notes": f"torch {torch.__version__}, transformers {transformers.__version__}, fake CUDA tensors"}
+
+
+def recorded_options(args):
+    """The options of a case that decide the step, without engine and GPU."""
+    rest, out = args[2:], []
+    while rest:
+        word = rest.pop(0)
+        if word in ("--engine", "--gpu", "--gpus"):
+            rest.pop(0)
+        else:
+            out.append(word)
+    return out
+
+
+def check(cases, folder):
+    wrong = 0
+    for case in map(json.loads, cases):
+        try:
+            o = parse_options(recorded_options(case["args"]))
+            found = measure(os.path.join(folder, case["args"][1].replace("/", "__", 1) + ".json"), o)
+        except (Exception, SystemExit) as e:
+            print(f"skipped {case['id']}: {type(e).__name__}", file=sys.stderr)
+            continue
+        differing = {k: (v, found[k]) for k, v in case["expect"].items() if k in found and found[k] != v}
+        wrong += bool(differing)
+        print(f"{'DIFFERS' if differing else 'equal  '} {case['id']} {differing or ''}", flush=True)
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--models", required=True)
+    p.add_argument("--jobs")
+    p.add_argument("--check")
+    a = p.parse_args()
+    if a.check:
+        with open(a.check) as f:
+            sys.exit(1 if check(f, a.models) else 0)
+    with open(a.jobs) as f:
+        lines = [line.split("#")[0].strip() for line in f]
+    for line in filter(None, lines):
+        print(json.dumps(case_of(line, a.models)), flush=True)
+
+
+main()
