@@ -4,7 +4,7 @@
 set(digest ${PROJECT_SOURCE_DIR}/tests/compilers/timeline_digest.cc)
 if(EXISTS ${digest} AND TARGET ullage)
   add_executable(timeline_digest ${digest})
-  target_link_libraries(timeline_digest PRIVATE ullage::ullage ullage_compiler)
+  target_link_libraries(timeline_digest PRIVATE ullage::ullage ullage_fmt ullage_compiler)
   set_target_properties(timeline_digest PROPERTIES
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   if(EMSCRIPTEN)

@@ -14,5 +14,9 @@ endforeach()
 
 add_library(ullage_staged INTERFACE)
 target_include_directories(ullage_staged SYSTEM INTERFACE ${stage})
-target_compile_definitions(ullage_staged INTERFACE FMT_HEADER_ONLY=1)
 set(ULLAGE_PUBLIC_LIBRARIES ullage_staged)
+set(ULLAGE_FMT_INCLUDE ${stage})
+
+file(STRINGS ${ULLAGE_HOST_INCLUDE}/fmt/core.h version REGEX "^#define FMT_VERSION [0-9]+")
+string(REGEX MATCH "[0-9]+$" version "${version}")
+math(EXPR fmt_VERSION "${version} / 10000")

@@ -28,7 +28,7 @@ function(ullage_test_area area)
 endfunction()
 
 function(ullage_test_settings target)
-  target_link_libraries(${target} PRIVATE ullage::ullage ullage_compiler GTest::gtest)
+  target_link_libraries(${target} PRIVATE ullage::ullage ullage_fmt ullage_compiler GTest::gtest)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${target} PRIVATE
     ULLAGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"

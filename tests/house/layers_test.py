@@ -70,6 +70,11 @@ class Layers(unittest.TestCase):
                  if path.split("/")[0] not in allowed(name.split("/")[1]) | EVERYWHERE]
         self.assertEqual(wrong, [])
 
+    def test_headers_do_without_fmt(self):
+        """The installed package does not ask its users for it."""
+        wrong = [name for name in repository.sources("src") if name.endswith(".h") and "<fmt/" in repository.text_of(name)]
+        self.assertEqual(wrong, [])
+
     def test_the_table_is_the_one_of_the_build(self):
         """src/*/CMakeLists.txt names no dependency that the table forbids."""
         for module in USES:
