@@ -78,8 +78,8 @@ TEST_P(EventLogTest, PhasesAndTheirComponentsEqualPyTorchs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, EventLogTest, ::testing::ValuesIn(testing::event_log_names()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& instance) {
+                           std::string name = instance.param;
                            for (char& c : name) {
                              if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
                            }
