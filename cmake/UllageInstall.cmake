@@ -8,8 +8,8 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ullage)
 
-if(TARGET ullage_cli)
-  install(TARGETS ullage_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET ullage_program)
+  install(TARGETS ullage_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(TARGETS ullage EXPORT ullage ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ullage
