@@ -34,10 +34,11 @@ def is_ordinary_word(short, config):
 
 def model_names():
     for row in catalogue():
-        yield row["name"]
         short = row["name"].split("/")[-1]
-        if short != row["name"] and not is_ordinary_word(short, row.get("config", {})):
+        if not is_ordinary_word(short, row.get("config", {})):
             yield short
+        if "/" in row["name"]:
+            yield row["name"]
 
 
 def case_ids():
