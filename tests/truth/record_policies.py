@@ -328,7 +328,7 @@ def source_of(graph):
 def observe(graph):
     keep.leaves = ()
     outputs = graph()
-    gradients = [torch.ones_like(t) for t in outputs]
+    gradients = [torch.ones(t.shape, dtype=t.dtype) for t in outputs]
     held_before = [w.grad is not None for w in keep.leaves]
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, record_shapes=True) as p:
         torch.autograd.backward(outputs, gradients)

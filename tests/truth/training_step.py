@@ -24,7 +24,7 @@ OPTIMIZERS = ["adamw", "sgd", "sgd-momentum", "none"]
 def parse_options(words):
     """The options of `ullage train` that a lab step can honour, under their names and defaults there."""
     p = argparse.ArgumentParser(prog="job", allow_abbrev=False)
-    p.add_argument("--kernels", choices=["cuda-traced"], default="cuda-traced")
+    p.add_argument("--kernels", choices=["cuda-traced", "cpu"], default="cuda-traced")
     p.add_argument("--micro-batch", type=int, default=1)
     p.add_argument("--seq-len", type=int, default=2048)
     p.add_argument("--image-size", type=int, default=224)
@@ -42,6 +42,10 @@ def parse_options(words):
     return p.parse_args(words)
 
 
+def device_of(o):
+    return "cpu" if o.kernels == "cpu" else "cuda"
+
+
 NOT_SHAPE = ("quantization_config", "auto_map", "torch_dtype", "dtype")
 
 
@@ -57,7 +61,7 @@ def configuration(fields, changes=()):
 
 
 def language_model(config, o):
-    with torch.device("cuda"):
+    with torch.device(device_of(o)):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.precision],
                                                               attn_implementation=o.attention)
     model.train()
@@ -75,14 +79,14 @@ def optimizer(parameters, o):
 
 
 def text_inputs(config, o):
-    tokens = torch.randint(0, config.vocab_size, (o.micro_batch, o.seq_len), device="cuda")
+    tokens = torch.randint(0, config.vocab_size, (o.micro_batch, o.seq_len), device=device_of(o))
     return {"input_ids": tokens} if o.loss == "none" else {"input_ids": tokens, "labels": tokens}
 
 
-def held(tensors):
-    """(bytes, bytes in blocks) of the distinct storages behind CUDA tensors."""
+def held(tensors, device):
+    """(bytes, bytes in blocks) of the distinct storages behind a device's tensors."""
     storages = {t.untyped_storage()._cdata: t.untyped_storage().size()
-                for t in tensors if isinstance(t, torch.Tensor) and t.device.type == "cuda"}
+                for t in tensors if isinstance(t, torch.Tensor) and t.device.type == device}
     return sum(storages.values()), sum(map(in_blocks, storages.values()))
 
 
@@ -111,7 +115,7 @@ class Step:
         for micro in range(self.o.grad_accum):
             first, last = micro == 0, micro == self.o.grad_accum - 1
             inputs = self.next_inputs()
-            with torch.autocast("cuda", dtype=AUTOCAST.get(self.o.precision), enabled=self.o.precision in AUTOCAST):
+            with torch.autocast(device_of(self.o), dtype=AUTOCAST.get(self.o.precision), enabled=self.o.precision in AUTOCAST):
                 out, loss = self.loss_of(self.model, inputs)
             if first:
                 mark("after_forward")
@@ -135,8 +139,8 @@ class Step:
     def sizes(self):
         """Live, parameters, gradients, optimizer states: each (bytes, bytes in blocks)."""
         states = self.optimizer.state.values() if self.optimizer else []
-        return ((self.watch.live, self.watch.live_blocks), held(self.parameters),
-                held(p.grad for p in self.parameters), held(t for s in states for t in s.values()))
+        groups = (self.parameters, (p.grad for p in self.parameters), (t for s in states for t in s.values()))
+        return ((self.watch.live, self.watch.live_blocks), *(held(group, device_of(self.o)) for group in groups))
 
 
 def language_loss(o):
