@@ -56,7 +56,7 @@ Tensor relu(Tensor x);
 Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);
-void hardtanh_in_place(const Tensor& x);
+void hardtanh_in_place(const Tensor& x);  // ReLU6 too; backward needs the input, so a graph keeps a copy of it
 void iadd(const Tensor& x, Tensor y);  // x += y, recorded
 
 // --- reductions ------------------------------------------------------------------------------------------------------
@@ -91,7 +91,9 @@ struct Conv2d {
   std::int64_t groups = 1;
 };
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Conv2d options);
-Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);  // training mode
+// Training mode: the running statistics, [channels] each, are updated in place and saved; on CUDA those of the batch are
+// fp32 for half precision.
+Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, Tensor running_mean, Tensor running_var);
 struct Pool2d {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
@@ -99,6 +101,6 @@ struct Pool2d {
 };
 Tensor max_pool2d(Tensor x, Pool2d options);
 Tensor avg_pool2d(Tensor x, Pool2d options);
-Tensor adaptive_avg_pool2d(Tensor x, std::int64_t out);
+Tensor adaptive_avg_pool2d(Tensor x, std::int64_t out);  // to out x out pixels
 
 }  // namespace ullage::tensor

@@ -130,11 +130,8 @@ Tensor binary(Op op, const Tensor& a, const Tensor& b, BackwardFunction backward
   return record.finish(elementwise(op, a, b, promote(a.dtype(), b.dtype())));
 }
 
-// The tensor itself moves behind a new node that saves its result.
-void in_place(const Tensor& x, Op op, BackwardFunction backward) {
-  Recording record(x.context(), backward, {&x});
-  x.context().record_op(op, x.numel(), 2 * x.bytes());
-  save_output(record.node(), x);
+// The tensor itself moves behind the new node.
+void finish_in_place(Recording& record, const Tensor& x) {
   Tensor same(x);
   record.finish(std::move(same));
 }
@@ -189,8 +186,7 @@ void iadd(const Tensor& x, Tensor y_in) {
   const Tensor y = std::move(y_in);
   Recording record(x.context(), pass_backward, {&x, &y});
   add_in_place(x, y);
-  Tensor same(x);
-  record.finish(std::move(same));
+  finish_in_place(record, x);
 }
 
 Tensor add_scalar(Tensor x_in) {
@@ -259,8 +255,22 @@ Tensor relu(Tensor x_in) {
   return unary(Op::relu, x, kernel_backward<Op::threshold_backward>, false, true);
 }
 
-void relu_in_place(const Tensor& x) { in_place(x, Op::relu_, kernel_backward<Op::threshold_backward>); }
-void hardtanh_in_place(const Tensor& x) { in_place(x, Op::hardtanh_, kernel_backward<Op::hardtanh_backward>); }
+void relu_in_place(const Tensor& x) {
+  Recording record(x.context(), kernel_backward<Op::threshold_backward>, {&x});
+  x.context().record_op(Op::relu_, x.numel(), 2 * x.bytes());
+  save_output(record.node(), x);
+  finish_in_place(record, x);
+}
+
+void hardtanh_in_place(const Tensor& x) {
+  Recording record(x.context(), kernel_backward<Op::hardtanh_backward>, {&x});
+  if (record) {
+    const Tensor before = clone(x, strides_like(x.sizes(), x.strides()));
+    save_input(record.node(), before);
+  }
+  x.context().record_op(Op::hardtanh_, x.numel(), 2 * x.bytes());
+  finish_in_place(record, x);
+}
 
 Tensor dropout(Tensor x_in, double p) {
   const Tensor x = std::move(x_in);
