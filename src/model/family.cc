@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "model/families/gpt2.h"
 #include "model/families/llama.h"
+#include "model/families/torchvision.h"
 
 namespace ullage::model {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::array kFamilies{
     Family{"llama", build_llama, forward_llama},
     Family{"mistral", build_mistral, forward_llama},
     Family{"gpt2", build_gpt2, forward_gpt2},
+    Family{"torchvision", build_torchvision, forward_torchvision},
 };
 
 tl::unexpected<Error> unknown_type(const std::string& type, std::string where) {

@@ -1,0 +1,61 @@
+// Parameters, with checkpoint names and logical axes, and the modules that are nothing but parameters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace ullage::model {
+
+enum class Axis : std::uint8_t { vocab, position, hidden, heads, kv_heads, ffn, expert, channels, kernel, classes };
+
+// `count` units of `unit` elements along a logical axis: 32 heads of 128.
+struct AxisPart {
+  Axis axis = Axis::hidden;
+  std::int64_t count = 0;
+  std::int64_t unit = 1;
+};
+
+// One dimension of a parameter: the parts one behind the other (a fused query-key-value projection has three).
+struct Dimension {
+  std::vector<AxisPart> parts;
+  std::int64_t size() const;
+};
+
+// Where a parameter lives: in the model, or in the current layer; `index` counts within that list.
+struct ParameterRef {
+  std::int32_t index = -1;
+  bool in_layer = false;
+  explicit operator bool() const { return index >= 0; }
+};
+
+struct Parameter {
+  std::string name;              // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
+  std::vector<Dimension> dims;   // outermost first, as stored
+  std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
+  std::int64_t elements() const;
+};
+
+// Memory of the model that is not trained: rotary frequencies, running statistics.
+struct Buffer {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  DType dtype = DType::f32;
+  bool in_model_dtype = false;  // converted with the weights instead of keeping `dtype`
+  bool persistent = false;      // stored in checkpoints
+};
+
+struct Embedding {
+  ParameterRef weight;
+};
+
+struct Linear {
+  ParameterRef weight;
+  ParameterRef bias;          // may be empty
+  bool stored_in_out = false; // weight is [in, out] (GPT-2's Conv1D) instead of [out, in]
+};
+
+}  // namespace ullage::model
