@@ -289,6 +289,34 @@ def gpt2_fp32_eager_two_layers():
     return small_model("gpt2", n_embd=256, n_layer=2, n_head=4, vocab_size=1000)
 
 
+def classifier(name):
+    import torchvision
+    images, labels = torch.rand(2, 3, 64, 64), torch.zeros(2, dtype=torch.long)
+    return [F.cross_entropy(torchvision.models.get_model(name, weights=None).train()(images), labels)]
+
+
+@fact
+def resnet18_fp32():
+    return classifier("resnet18")
+
+
+@fact
+def resnet50_fp32():
+    return classifier("resnet50")
+
+
+@fact
+def densenet121_fp32():
+    return classifier("densenet121")
+
+
+@fact
+def mobilenet_v2_fp32():
+    return classifier("mobilenet_v2")
+
+
+MODELS = ("llama", "gpt2", "resnet", "densenet", "mobilenet")  # of these the sums alone
+
 ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -347,7 +375,7 @@ def observe(graph):
         row["kept"] = "copied" if copied else "stolen"
         row["grad_storage_bytes"] = [w.grad.untyped_storage().size() for w in keep.leaves]
         row["grad_strides"] = [list(w.grad.stride()) for w in keep.leaves]
-    if not graph.__name__.endswith(("layers", "layers_tied")):
+    if not graph.__name__.startswith(MODELS):
         row = {**row, "tensor_bytes": 4 * N * N, "peak_bytes": peak, "events": events}
     return {**row, "torch": torch.__version__}
 

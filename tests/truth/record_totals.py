@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Record peak and phases of training steps of published models, as cases for `ullage validate`.
 
-Reads jobs, one a line (`ORG/NAME options of ullage train`; # starts a comment), and the models' config.json files from
-a folder where ORG/NAME lies as ORG__NAME.json. Writes one case a line: the arguments and what each path into the
+Reads jobs, one a line (`MODEL options of ullage train`; # starts a comment), where MODEL is ORG/NAME, found in a folder
+as ORG__NAME.json, or a torchvision name. Writes one case a line: the arguments and what each path into the
 answer must be, in bytes, each storage rounded up to 512 as torch.cuda.memory_allocated counts.
 
 Usage: record_totals.py --models FOLDER --jobs FILE > CASES       record_totals.py --models FOLDER --check CASES
@@ -24,6 +24,9 @@ pretend_cuda.install()
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import torchvision
+
+from image_models import NAMES, image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
 from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
 
@@ -31,7 +34,16 @@ FIXED = ["--engine", "pytorch", "--kernels", "cuda-traced", "--gpu", "h100-sxm-8
 PEAK_AT = {"after_forward": "forward_peak", "after_backward": "forward_backward_peak"}
 
 
-def measure(model_file, o):
+def parts_of(name, folder, o):
+    """Model, its inputs and its loss; call under fake tensors."""
+    if name in NAMES:
+        return image_model(name, o), lambda: image_inputs(o), image_loss
+    with open(os.path.join(folder, name.replace("/", "__", 1) + ".json")) as f:
+        config = configuration(json.load(f), o.set)
+    return language_model(config, o), lambda: text_inputs(config, o), language_loss(o)
+
+
+def measure(name, folder, o):
     watch, expect = StorageWatch(), {}
 
     def on_mark(name, sizes):
@@ -43,14 +55,12 @@ def measure(model_file, o):
             expect[f"phases.{name}.components.{component}"] = size
 
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with open(model_file) as f:
-            config = configuration(json.load(f), o.set)
-        model = language_model(config, o)
+        model, next_inputs, loss_of = parts_of(name, folder, o)
         parameters = list(model.parameters())
         expect["model.parameters"] = sum(p.numel() for p in parameters)
         expect["model.trainable_parameters"] = sum(p.numel() for p in parameters if p.requires_grad)
         expect["model.parameter_bytes"] = sum(p.numel() * p.element_size() for p in parameters)
-        Step(model, lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
+        Step(model, next_inputs, loss_of, o, watch, on_mark).play()
     expect["peak.allocated_bytes"] = watch.peak_blocks
     return expect
 
@@ -58,11 +68,12 @@ def measure(model_file, o):
 def case_of(line, folder):
     name, *options = shlex.split(line)
     o = parse_options(options)
-    expect = measure(os.path.join(folder, name.replace("/", "__", 1) + ".json"), o)
+    expect = measure(name, folder, o)
+    library = torchvision if name in NAMES else transformers
     label = re.sub(r"[^a-z0-9]+", "-", line.lower()).strip("-")
     return {"id": f"lab-{label}", "source": "lab", "engine": "pytorch", "args": ["train", name, *FIXED, *options],
             "expect": expect, "confidence": "high", "method": "lab",
-            "notes": f"torch {torch.__version__}, transformers {transformers.__version__}, fake CUDA tensors"}
+            "notes": f"torch {torch.__version__}, {library.__name__} {library.__version__}, fake CUDA tensors"}
 
 
 def recorded_options(args):
@@ -82,7 +93,7 @@ def check(cases, folder):
     for case in map(json.loads, cases):
         try:
             o = parse_options(recorded_options(case["args"]))
-            found = measure(os.path.join(folder, case["args"][1].replace("/", "__", 1) + ".json"), o)
+            found = measure(case["args"][1], folder, o)
         except (Exception, SystemExit) as e:
             print(f"skipped {case['id']}: {type(e).__name__}", file=sys.stderr)
             continue
