@@ -1,0 +1,128 @@
+#include "random_step.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "model/family.h"
+
+namespace ullage::testing {
+namespace {
+
+using namespace engines::pytorch;
+
+void draw_rope(Dice& dice, Json& config) {
+  const std::string type = dice.any_of<std::string>({"default", "linear", "dynamic", "yarn", "llama3", "longrope"});
+  if (type != "default") config["rope_scaling"] = {{"rope_type", type}, {"factor", 2.0}};
+}
+
+Json decoder_config(Dice& dice, const std::string& family, std::int64_t most_layers) {
+  const std::int64_t kv_heads = dice.between(1, 3);
+  const std::int64_t heads = kv_heads * dice.between(1, 3);
+  const std::int64_t head_dim = 2 * dice.between(1, 9);
+  const std::int64_t other_width = 2 * dice.between(1, 40);
+  Json config{{"model_type", family},
+              {"num_hidden_layers", dice.between(1, most_layers)},
+              {"num_attention_heads", heads},
+              {"num_key_value_heads", kv_heads},
+              {"head_dim", head_dim},
+              {"hidden_size", dice.once_in(3) ? other_width : heads * head_dim},
+              {"intermediate_size", dice.between(3, 150)},
+              {"vocab_size", dice.between(5, 300)},
+              {"max_position_embeddings", 64},
+              {"tie_word_embeddings", dice.once_in(3)},
+              {"attention_dropout", dice.once_in(4) ? 0.1 : 0.0},
+              {"hidden_act", dice.any_of<std::string>({"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"})}};
+  if (family == "llama") {
+    config["attention_bias"] = dice.once_in(3);
+    config["mlp_bias"] = dice.once_in(3);
+    draw_rope(dice, config);
+  } else if (dice.once_in(2)) {
+    config["sliding_window"] = dice.between(1, 12);
+  } else {
+    config["sliding_window"] = nullptr;
+  }
+  return config;
+}
+
+Json gpt2_config(Dice& dice, std::int64_t most_layers) {
+  const std::int64_t heads = dice.between(1, 5);
+  Json config{{"model_type", "gpt2"},
+              {"n_layer", dice.between(1, most_layers)},
+              {"n_head", heads},
+              {"n_embd", heads * dice.between(1, 20)},
+              {"n_positions", 64},
+              {"vocab_size", dice.between(5, 300)},
+              {"tie_word_embeddings", !dice.once_in(4)},
+              {"reorder_and_upcast_attn", dice.once_in(4)},
+              {"activation_function", dice.any_of<std::string>({"gelu_new", "gelu", "relu", "silu", "tanh"})}};
+  if (dice.once_in(3)) config["n_inner"] = dice.between(1, 100);
+  if (dice.once_in(3)) config["resid_pdrop"] = 0.0;
+  if (dice.once_in(3)) config["attn_pdrop"] = 0.0;
+  return config;
+}
+
+TrainOptions draw_options(Dice& dice) {
+  TrainOptions o;
+  o.kernels = dice.any_of<Kernels>({Kernels::cuda, Kernels::cuda_traced, Kernels::cpu});
+  o.micro_batch = dice.between(1, 4);
+  o.seq_len = dice.between(1, 16);
+  o.grad_accum = dice.once_in(3) ? dice.between(2, 3) : 1;
+  o.dtype = dice.any_of<DType>({DType::f32, DType::bf16, DType::f16});
+  o.optimizer = dice.any_of<Optimizer>({Optimizer::adamw, Optimizer::sgd, Optimizer::sgd_momentum, Optimizer::none});
+  o.optimizer_impl = dice.any_of<OptimizerImpl>({OptimizerImpl::foreach, OptimizerImpl::fused, OptimizerImpl::loop});
+  o.recompute = dice.once_in(2) ? Recompute::full : Recompute::none;
+  o.recompute_reentrant = dice.once_in(2);
+  o.attention = dice.once_in(2) ? AttentionImpl::sdpa : AttentionImpl::eager;
+  o.loss = dice.once_in(4) ? Loss::none : Loss::full;
+  o.step = dice.any_of<Step>({Step::steady, Step::steady, Step::first, Step::forward});
+  o.clip_grad = dice.once_in(3) ? 1.0 : 0.0;
+  return o;
+}
+
+}  // namespace
+
+std::uint64_t Dice::next() {
+  state_ += 0x9E3779B97F4A7C15;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+std::string RandomStep::text() const {
+  const TrainOptions& o = options;
+  const auto number = [](const char* name, auto value) { return std::string(" ") + name + "=" + std::to_string(value); };
+  return "seed " + std::to_string(seed) + " " + config + number("kernels", static_cast<int>(o.kernels)) +
+         number("batch", o.micro_batch) + number("seq", o.seq_len) + number("accum", o.grad_accum) + " " +
+         std::string(name_of(o.dtype)) + number("optimizer", static_cast<int>(o.optimizer)) +
+         number("impl", static_cast<int>(o.optimizer_impl)) + number("recompute", static_cast<int>(o.recompute)) +
+         number("reentrant", o.recompute_reentrant) + number("attention", static_cast<int>(o.attention)) +
+         number("loss", static_cast<int>(o.loss)) + number("step", static_cast<int>(o.step)) +
+         number("clip", o.clip_grad);
+}
+
+RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
+  Dice dice(seed);
+  const std::string family = dice.any_of<std::string>({"llama", "llama", "mistral", "gpt2"});
+  const Json config = family == "gpt2" ? gpt2_config(dice, most_layers) : decoder_config(dice, family, most_layers);
+  RandomStep setup;
+  setup.seed = seed;
+  setup.config = config.dump();
+  auto architecture = model::build_architecture(config, "config");
+  EXPECT_TRUE(architecture) << setup.config << ": " << to_string(architecture.error());
+  if (architecture) setup.architecture = *std::move(architecture);
+  setup.options = draw_options(dice);
+  return setup;
+}
+
+TrainRun run(const model::Architecture& architecture, const TrainOptions& options, bool splice) {
+  auto done = run_train_step(architecture, options, splice);
+  EXPECT_TRUE(done) << to_string(done.error());
+  return done ? *std::move(done) : TrainRun{};
+}
+
+memory::Moment peak_of(const TrainRun& run) {
+  return memory::peak_between(run.timeline, run.before_step, static_cast<std::uint32_t>(run.timeline.events.size()));
+}
+
+}  // namespace ullage::testing
