@@ -35,12 +35,13 @@ class Job:
     args: str
 
 
-JOBS = []
+JOBS, CPU_JOBS = [], []
 
 
-def add(base, name, args, **changes):
+def add(base, name, args, kernels="cuda-traced", **changes):
     family = base["model_type"]
-    JOBS.append(Job(f"{family}-{name}", {**base, **changes}, f"--kernels cuda-traced {args}"))
+    jobs = CPU_JOBS if kernels == "cpu" else JOBS
+    jobs.append(Job(f"{family}-{name}", {**base, **changes}, f"--kernels {kernels} {args}"))
 
 
 def llama(name, args, **changes):
@@ -230,3 +231,15 @@ classic("resnet18", "--image-size 224 --precision bf16 --optimizer none --step f
 classic("resnet18", "--image-size 64 --precision bf16 --optimizer sgd-momentum --step first --grad-accum 2", "bf16-64-first")
 classic("mobilenet_v2", "--image-size 224 --precision fp32 --optimizer none --step forward", "fp32-forward")
 classic("vgg11_bn", "--image-size 64 --precision fp32 --optimizer adamw", "fp32-64")
+
+# The CPU's operators (attention, dropout's mask, norm statistics and mixed types are not as on CUDA)
+for precision, recompute in (("bf16", ""), ("fp32", FULL), ("bf16", FULL), ("fp32", REENTRANT)):
+    suffix = f"{precision}{'-reentrant' if 'reentrant' in recompute else '-full' if recompute else ''}"
+    for base in (LLAMA, GPT2):
+        add(base, suffix, f"{NORMAL} --precision {precision} {recompute}".strip(), kernels="cpu")
+add(LLAMA, "bf16-eager", f"{ODD} --precision bf16 --attention eager", kernels="cpu", vocab_size=1001)
+add(LLAMA, "attention-dropout", f"{NORMAL} --precision bf16", kernels="cpu", attention_dropout=0.1)
+add(LLAMA, "adamw-fused-clip", f"{NORMAL} --precision fp32 --optimizer-impl fused --clip-grad 1.0", kernels="cpu")
+add(LLAMA, "sgd-momentum-accumulate", f"{ODD} --precision bf16 --optimizer sgd-momentum --grad-accum 2", kernels="cpu")
+add(GPT2, "still-fp32", f"{NORMAL} --precision fp32 --optimizer none", kernels="cpu", **STILL)
+add(MISTRAL, "window-below", f"{NORMAL} --precision bf16 --optimizer sgd", kernels="cpu", sliding_window=32)

@@ -8,10 +8,11 @@ A file is text, one fact a line.
     @ PHASE LIVE PARAMETERS GRADIENTS OPTIMIZER    a moment of the step: bytes held, and how much of it is what
     + BYTES LIVE OPERATOR DTYPE[SHAPE]             an allocation: its bytes, the bytes held with it, who made it
 Sizes are the tensors' own, not rounded; empty storages are left out. What died between two lines is the difference
-of their LIVE. peak_blocks is the peak with each storage rounded up to 512 bytes. Tensors on the CPU are not counted.
+of their LIVE. peak_blocks is the peak with each storage rounded up to 512 bytes. With --kernels cuda-traced tensors
+on the CPU are not counted; with --kernels cpu they are all there is.
 
-Usage: record_events.py [--out FOLDER] [NAME…]     (all of event_jobs.py when no name is given; a word matches names
-                                                   that contain it)
+Usage: record_events.py [--cpu] [--out FOLDER] [NAME…]     (all of event_jobs.py when no name is given; a word matches
+names that contain it; --cpu: the jobs with the CPU's operators)
 """
 import argparse
 import json
@@ -24,16 +25,18 @@ pretend_cuda.restart_with_stub()
 import torch
 
 pretend_cuda.install()
+import torch.nn.functional as F
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import torchvision
 
-from event_jobs import JOBS
+from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
-from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
+from training_step import Step, configuration, device_of, language_loss, language_model, parse_options, text_inputs
 
+ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
 SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "b8",
          "uint64": "u64", "float64": "f64"}
 
@@ -64,7 +67,9 @@ def record(job):
         lines.append(" ".join(["@", name, *(str(exact) for exact, _ in sizes)]))
 
     o = parse_options(job.args.split())
-    watch = StorageWatch(on_new)
+    device = device_of(o)
+    F.scaled_dot_product_attention = ATTENTION[device]
+    watch = StorageWatch(on_new, device=device)
     library = torchvision if isinstance(job.model, str) else transformers
     with FakeTensorMode(allow_non_fake_inputs=True):
         play(job.model, o, watch, on_mark)
@@ -77,11 +82,12 @@ def record(job):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--out", default=".")
+    p.add_argument("--cpu", action="store_true")
     p.add_argument("names", nargs="*")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     failed = 0
-    for job in JOBS:
+    for job in CPU_JOBS if a.cpu else JOBS:
         if a.names and not any(name in job.name for name in a.names):
             continue
         try:
