@@ -13,56 +13,10 @@
 
 #include "base/dtype.h"
 #include "base/expected.h"
+#include "model/image.h"
+#include "model/parameter.h"
 
 namespace ullage::model {
-
-enum class Axis : std::uint8_t { vocab, position, hidden, heads, kv_heads, ffn, expert, channels, kernel, classes };
-
-// `count` units of `unit` elements along a logical axis: 32 heads of 128.
-struct AxisPart {
-  Axis axis = Axis::hidden;
-  std::int64_t count = 0;
-  std::int64_t unit = 1;
-};
-
-// One dimension of a parameter: the parts one behind the other (a fused query-key-value projection has three).
-struct Dimension {
-  std::vector<AxisPart> parts;
-  std::int64_t size() const;
-};
-
-// Where a parameter lives: in the model, or in the current layer; `index` counts within that list.
-struct ParameterRef {
-  std::int32_t index = -1;
-  bool in_layer = false;
-  explicit operator bool() const { return index >= 0; }
-};
-
-struct Parameter {
-  std::string name;              // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
-  std::vector<Dimension> dims;   // outermost first, as stored
-  std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
-  std::int64_t elements() const;
-};
-
-// Memory of the model that is not trained: rotary frequencies, running statistics.
-struct Buffer {
-  std::string name;
-  std::vector<std::int64_t> sizes;
-  DType dtype = DType::f32;
-  bool in_model_dtype = false;  // converted with the weights instead of keeping `dtype`
-  bool persistent = false;      // stored in checkpoints
-};
-
-struct Embedding {
-  ParameterRef weight;
-};
-
-struct Linear {
-  ParameterRef weight;
-  ParameterRef bias;          // may be empty
-  bool stored_in_out = false; // weight is [in, out] (GPT-2's Conv1D) instead of [out, in]
-};
 
 enum class NormKind : std::uint8_t { rms, layer };
 
@@ -84,6 +38,7 @@ struct Attention {
   std::optional<std::int64_t> window;  // tokens a query sees, itself included; none: all before it
   double dropout = 0;
   bool softmax_in_fp32 = true;         // the eager path computes probabilities in fp32
+  bool groups_keys = true;             // the module knows of key groups: SDPA is told to group even equal heads
   bool upcast = false;                 // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
   Linear q, k, v;                      // separate projections, or
   Linear qkv;                          // one fused
@@ -111,14 +66,6 @@ struct Rotary {
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;
-};
-
-// What an image network needs instead of layers; see families/torchvision.h.
-struct Image {
-  std::string arch;  // "resnet50"; empty for text models
-  std::int64_t classes = 0;
-  std::int64_t size = 224;  // pixels of a side, the published default
-  std::int64_t channels = 3;
 };
 
 struct Architecture {

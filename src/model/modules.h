@@ -16,7 +16,7 @@ using tensor::Tensor;
 // A module call keeps its arguments until it returns, as nn.Module.__call__ does through its argument tuple; a plain
 // function lets them go when it rebinds them. Write call(f, x) where Python writes self.f(x).
 template <class Function, class... Arguments>
-Tensor call(Function&& function, Arguments... arguments) {
+auto call(Function&& function, Arguments... arguments) {
   const std::tuple<Arguments...> held(std::move(arguments)...);
   return std::apply(function, held);
 }
@@ -25,6 +25,12 @@ Tensor call(Function&& function, Arguments... arguments) {
 struct RotaryTables {
   Tensor cos;
   Tensor sin;
+};
+
+// What an attention function returns: output [batch, seq, heads, dim] and, where they were made, the probabilities.
+struct AttentionOutput {
+  Tensor output;
+  Tensor weights;
 };
 
 class Modules {
@@ -50,13 +56,20 @@ class Modules {
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
   // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows causality.
   virtual Tensor causal_mask(const Attention& attention, const Tensor& hidden) = 0;
-  // query, key and value [batch, heads, seq, dim]; the result is [batch, seq, heads, dim].
-  virtual Tensor attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
+  // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for
+  // as long as its attention module runs.
+  virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
 
   // Runs one layer, checkpointed where the set-up says so.
   virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden) = 0;
   // Mean cross entropy of the next token; logits [batch, seq, vocab], labels [batch, seq].
   virtual Tensor causal_lm_loss(Tensor logits, Tensor labels) = 0;
+
+  // Images, [batch, channels, height, width]; batch norm in training mode.
+  virtual Tensor conv2d(const Conv2d& module, Tensor x) = 0;
+  virtual Tensor batch_norm2d(const BatchNorm2d& module, Tensor x) = 0;
+  // Mean cross entropy; logits [batch, classes], labels [batch].
+  virtual Tensor classification_loss(Tensor logits, Tensor labels) = 0;
 };
 
 // What a forward pass is given. Labels may be empty: then there is no loss.

@@ -53,11 +53,13 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool c
 Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
   Tensor x = std::move(x_in);
   const std::int64_t times = heads / x.size(1);
+  if (times == 1 && !x.context().policy().interleaves_equal_heads) return x;
   const Dims sizes{x.size(0), x.size(1), times, x.size(2), x.size(3)};
   const Dims merged{x.size(0), heads, x.size(2), x.size(3)};
   Tensor wide = unsqueeze(std::move(x), 2);
   wide = expand(std::move(wide), sizes);
-  return reshape(std::move(wide), merged);
+  wide = contiguous(std::move(wide));
+  return view(std::move(wide), merged);
 }
 
 Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& mask, bool causal) {

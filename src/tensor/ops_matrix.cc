@@ -28,8 +28,9 @@ Dims with_last(Dims sizes, std::int64_t last) {
   return sizes;
 }
 
+// x [rows, in] times weight [in, out] (a transposed view for linear layers).
 // Slots: input (if the weight trains), weight (if the input wants a gradient). Edges: input, weight, bias.
-// number[0]: output features; number[1]: weight stored [in, out]; number[2]: input features.
+// number[0]: output features; number[2]: input features.
 void linear_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const bool has_bias = node.edges.size() == 3;
@@ -41,8 +42,9 @@ void linear_backward(Node& node, Gradients& in, Gradients& out) {
   const std::int64_t features_out = node.number[0];
   const std::int64_t features_in = node.number[2];
   const auto weight_gradient = [&] {
-    const Dims sizes = node.number[1] != 0 ? Dims{features_in, features_out} : Dims{features_out, features_in};
-    return mm(context, Op::mm, sizes, rows, gradient.dtype(), gradient.bytes() + x.bytes());
+    // Written in the weight's own memory order.
+    Tensor made = mm(context, Op::mm, {features_out, features_in}, rows, gradient.dtype(), gradient.bytes() + x.bytes());
+    return node.number[1] != 0 ? context.alias(made, {features_in, features_out}, {features_out, 1}) : transpose(std::move(made), 0, 1);
   };
   const auto input_gradient = [&] {
     return mm(context, Op::mm, {rows, features_in}, features_out, gradient.dtype(), gradient.bytes() + weight.bytes());
@@ -58,14 +60,14 @@ void linear_backward(Node& node, Gradients& in, Gradients& out) {
 }
 
 // [rows, in] x weight -> [rows, out]
-Tensor linear_2d(const Tensor& x, const Tensor& weight, const Tensor& bias, bool stored_in_out) {
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Context& context = x.context();
-  const std::int64_t features_out = weight.size(stored_in_out ? 1 : 0);
+  const std::int64_t features_out = weight.size(1);
   Recording record = bias ? Recording(context, linear_backward, {&x, &weight, &bias})
                           : Recording(context, linear_backward, {&x, &weight});
   if (record) {
     record.node()->number[0] = features_out;
-    record.node()->number[1] = stored_in_out ? 1 : 0;
+    record.node()->number[1] = weight.contiguous() ? 1 : 0;
     record.node()->number[2] = x.size(1);
     if (record.wants(1)) save_input(record.node(), x);
     if (record.wants(0)) save_input(record.node(), weight);
@@ -74,12 +76,8 @@ Tensor linear_2d(const Tensor& x, const Tensor& weight, const Tensor& bias, bool
                           x.bytes() + weight.bytes()));
 }
 
-Tensor linear_any(Tensor x_in, const Tensor& weight, const Tensor& bias, bool stored_in_out) {
-  Tensor x = std::move(x_in);
-  const Dims sizes = x.sizes();
-  if (sizes.size() == 2) return linear_2d(x, weight, bias, stored_in_out);
-  const Tensor folded = fold(x);
-  Tensor out = linear_2d(folded, weight, bias, stored_in_out);
+Tensor unfold(Tensor out, const Dims& sizes) {
+  if (sizes.size() == 2) return out;
   const std::int64_t features_out = out.size(-1);
   return view(std::move(out), with_last(sizes, features_out));
 }
@@ -128,18 +126,25 @@ void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
 
 }  // namespace
 
+// Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of the
+// input without a bias, behind it with one.
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor x = std::move(x_in);
+  const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
-  return linear_any(std::move(x), weight, bias, false);
+  Tensor turned;
+  if (!bias) turned = transpose(weight, 0, 1);
+  const Tensor folded = fold(x);
+  if (bias) turned = transpose(weight, 0, 1);
+  return unfold(product(folded, turned, bias), x.sizes());
 }
 
 Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor x = std::move(x_in);
+  const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
-  return linear_any(std::move(x), weight, bias, true);
+  const Tensor folded = fold(x);
+  return unfold(product(folded, weight, bias), x.sizes());
 }
 
 Tensor matmul(Tensor a_in, Tensor b_in) {

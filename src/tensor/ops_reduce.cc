@@ -14,7 +14,7 @@ void sum_all_backward(Node& node, Gradients& in, Gradients& out) { out[0] = expa
 
 void softmax_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor result = unpack(node, 0);
-  out[0] = elementwise(Op::softmax_backward, result, in[0], in[0].dtype());
+  out[0] = elementwise(Op::softmax_backward, result, in[0], static_cast<DType>(node.number[0]));
 }
 
 void log_softmax_backward(Node& node, Gradients& in, Gradients& out) {
@@ -85,16 +85,17 @@ Tensor sum_to(Tensor x_in, const Dims& sizes) {
   const Tensor x = std::move(x_in);
   if (x.sizes() == sizes) return x;
   Context& context = x.context();
-  // A shape that differs by leading ones alone is a view.
-  if (x.numel() == tensor::numel(sizes)) return view(x, sizes);
   context.record_op(Op::sum, x.numel(), x.bytes() + tensor::numel(sizes) * size_of(x.dtype()));
   return context.make(sizes, x.dtype());
 }
 
 Tensor softmax(Tensor x_in, DType dtype) {
-  Tensor x = std::move(x_in);
-  const Tensor converted = to(x, dtype);
+  const Tensor x = std::move(x_in);
+  // On CUDA the kernel itself turns fp16, and only fp16, into fp32 (ATen/native/SoftMax.cpp).
+  const bool in_kernel = x.context().policy().cuda && x.dtype() == DType::f16 && dtype == DType::f32;
+  const Tensor converted = in_kernel ? x : to(x, dtype);
   Recording record(x.context(), softmax_backward, {&converted});
+  if (record) record.node()->number[0] = static_cast<std::int64_t>(converted.dtype());
   Tensor out = elementwise(Op::softmax, converted, dtype);
   save_output(record.node(), out);
   return record.finish(std::move(out));

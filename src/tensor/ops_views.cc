@@ -149,6 +149,8 @@ Tensor expand(Tensor x_in, const Dims& sizes) {
 
 Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to) {
   const Tensor x = std::move(x_in);
+  // The whole is an alias, whose gradient needs no zeros around it.
+  if (from == 0 && to == x.size(dim)) return view_node(x, view_backward, x.sizes(), x.strides(), x.sizes());
   Dims sizes = x.sizes();
   sizes[dim] = to - from;
   return view_node(x, slice_backward, sizes, x.strides(), x.sizes());

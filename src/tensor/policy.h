@@ -32,6 +32,8 @@ struct Policy {
   bool sums_in_place = true;
   // Allocation sizes are rounded up to this (512 in PyTorch's CUDA caching allocator, c10/cuda/CUDACachingAllocator.cpp).
   std::int64_t granularity_bytes = 512;
+  // Whether grouped attention on a kernel without groups copies keys and values even when there is one query head each.
+  bool interleaves_equal_heads = false;
   AttentionKernel (*attention)(const AttentionRequest&) = nullptr;
 };
 

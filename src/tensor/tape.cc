@@ -87,7 +87,6 @@ class Engine {
   static void release_saved(Node& node) {
     for (std::size_t i = 0; i < node.saved_count; ++i) node.saved[i] = Saved{};
     node.saved_count = 0;
-    node.checkpoint.reset();
   }
 
   void deliver(Edge& edge, Tensor gradient) {

@@ -115,8 +115,20 @@ void clip_grad_norm(t::Context& context, const ModelState& model) {
     norms.push_back(context.make({}, dtype));
   }
   context.begin_section(memory::kNoLayer);
-  const Tensor stacked = t::empty(context, Op::cat, {static_cast<std::int64_t>(norms.size())}, dtype);
-  const Tensor total = t::empty(context, Op::norm, {}, dtype);
+  Tensor total;
+  {
+    const Tensor stacked = t::empty(context, Op::cat, {static_cast<std::int64_t>(norms.size())}, dtype);
+    total = t::empty(context, Op::norm, {}, dtype);
+    norms.clear();
+  }
+  // coefficient = max_norm / (total + 1e-6), as a reciprocal times a number; then clamped, then multiplied in place.
+  Tensor coefficient;
+  {
+    const Tensor shifted = t::add_scalar(total);
+    Tensor reciprocal = t::empty(context, Op::div, {}, dtype);
+    coefficient = t::mul_scalar(std::move(reciprocal));
+  }
+  const Tensor clamped = t::empty(context, Op::maximum, {}, dtype);
 }
 
 }  // namespace ullage::engines::pytorch

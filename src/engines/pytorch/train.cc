@@ -124,7 +124,16 @@ class TrainStep {
   Moments moments_;
 };
 
+Expected<void> check_images(const model::Image& image, const TrainOptions& options) {
+  if (options.recompute != Recompute::none) {
+    return fail(ErrorCode::invalid_argument, "--recompute",
+                fmt::format("{} has no layers that its code could run again; leave it at none", image.arch));
+  }
+  return model::check_image_size(image, options.image_size, options.micro_batch);
+}
+
 Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
+  if (!architecture.image.arch.empty()) return check_images(architecture.image, options);
   if (architecture.positions.weight && options.seq_len > architecture.max_positions) {
     return fail(ErrorCode::invalid_argument, "--seq-len",
                 fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len, architecture.max_positions));

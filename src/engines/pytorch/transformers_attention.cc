@@ -65,7 +65,7 @@ Tensor TransformersModules::causal_mask(const model::Attention& attention, const
   return t::empty(context_, Op::where, {batch, 1, seq, seq}, hidden.dtype());
 }
 
-Tensor TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) {
+model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) {
   const t::Scope named(context_, context_.intern("attention"));
   if (options_.attention == AttentionImpl::sdpa) {
     return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
@@ -74,24 +74,26 @@ Tensor TransformersModules::attention(const model::Attention& module, Tensor que
   return eager_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
 }
 
-Tensor TransformersModules::fused_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+model::AttentionOutput TransformersModules::fused_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
                                             Tensor mask_in) {
   const Tensor query = std::move(query_in);
   Tensor key = std::move(key_in);
   Tensor value = std::move(value_in);
   const Tensor mask = std::move(mask_in);
   const std::int64_t times = module.heads / module.kv_heads;
+  const bool grouped = !mask && module.groups_keys;
   // A mask rules out the grouped kernels, so keys and values are repeated first.
   if (mask) {
     key = repeat_kv(std::move(key), times);
     value = repeat_kv(std::move(value), times);
   }
-  Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, !mask && times > 1);
+  Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, grouped);
   out = t::transpose(std::move(out), 1, 2);
-  return t::contiguous(std::move(out));
+  return {t::contiguous(std::move(out)), {}};
 }
 
-Tensor TransformersModules::eager_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+// A name that is bound again keeps its old tensor until the new one exists.
+model::AttentionOutput TransformersModules::eager_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
                                             Tensor mask_in) {
   const Tensor query = std::move(query_in);
   const Tensor key = std::move(key_in);
@@ -109,19 +111,20 @@ Tensor TransformersModules::eager_attention(const model::Attention& module, Tens
   if (mask) weights = t::add(weights, mask);
   const DType dtype = query.dtype();
   if (module.softmax_in_fp32) {
-    weights = t::softmax(std::move(weights), DType::f32);
-    weights = t::to(std::move(weights), dtype);
+    Tensor probabilities = t::softmax(weights, DType::f32);
+    weights = t::to(std::move(probabilities), dtype);
   } else {
-    weights = t::softmax(std::move(weights), dtype);
+    weights = t::softmax(weights, dtype);
   }
-  weights = t::dropout(std::move(weights), module.dropout);
+  weights = t::dropout(weights, module.dropout);
   Tensor out = t::matmul(weights, value_states);
   out = t::transpose(std::move(out), 1, 2);
-  return module.softmax_in_fp32 ? t::contiguous(std::move(out)) : out;
+  if (module.softmax_in_fp32) out = t::contiguous(std::move(out));
+  return {std::move(out), std::move(weights)};
 }
 
 // GPT-2's reorder_and_upcast_attn: scores by one scaled product in fp32.
-Tensor TransformersModules::upcast_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
+model::AttentionOutput TransformersModules::upcast_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
                                              Tensor mask_in) {
   const Tensor query = std::move(query_in);
   const Tensor key = std::move(key_in);
@@ -142,11 +145,12 @@ Tensor TransformersModules::upcast_attention(const model::Attention& module, Ten
   }
   weights = t::reshape(weights, {batch, heads, seq, seq});
   if (mask) weights = t::add(weights, mask);
-  weights = t::softmax(std::move(weights), DType::f32);
-  weights = t::to(std::move(weights), value.dtype());
-  weights = t::dropout(std::move(weights), module.dropout);
+  weights = t::softmax(weights, DType::f32);
+  weights = t::to(weights, value.dtype());
+  weights = t::dropout(weights, module.dropout);
   Tensor out = t::matmul(weights, value);
-  return t::transpose(std::move(out), 1, 2);
+  out = t::transpose(std::move(out), 1, 2);
+  return {std::move(out), std::move(weights)};
 }
 
 }  // namespace ullage::engines::pytorch

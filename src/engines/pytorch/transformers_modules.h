@@ -20,6 +20,8 @@ class ModelState {
   const std::vector<tensor::Tensor>& trainable() const { return trainable_; }
   // The layer of trainable()[i].
   std::int16_t layer_of(std::size_t i) const { return layers_of_[i]; }
+  // By index into the Architecture's buffers.
+  const tensor::Tensor& buffer(std::size_t index) const { return buffers_[index]; }
   const tensor::Tensor& rotary_frequencies() const { return buffers_.back(); }
   // Long RoPE registers its original frequencies in place of the copy when it first runs.
   void drop_rotary_copy() { if (buffers_.size() > 1) buffers_.erase(buffers_.begin()); }
@@ -54,10 +56,13 @@ class TransformersModules : public model::Modules {
   model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden, tensor::Tensor position_ids) override;
   void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
   tensor::Tensor causal_mask(const model::Attention& attention, const tensor::Tensor& hidden) override;
-  tensor::Tensor attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key, tensor::Tensor value,
-                           tensor::Tensor mask) override;
+  model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                   tensor::Tensor value, tensor::Tensor mask) override;
   tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
+  tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
+  tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;
+  tensor::Tensor classification_loss(tensor::Tensor logits, tensor::Tensor labels) override;
 
  private:
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
@@ -65,11 +70,11 @@ class TransformersModules : public model::Modules {
   tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
   NameId scope(model::ParameterRef ref) const { return state_.module(ref, context_.layer); }
 
-  tensor::Tensor eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+  model::AttentionOutput eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                  tensor::Tensor value, tensor::Tensor mask);
-  tensor::Tensor upcast_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+  model::AttentionOutput upcast_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                   tensor::Tensor value, tensor::Tensor mask);
-  tensor::Tensor fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+  model::AttentionOutput fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                  tensor::Tensor value, tensor::Tensor mask);
 
   tensor::Context& context_;

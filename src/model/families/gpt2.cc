@@ -14,7 +14,7 @@ Tensor heads_first(Tensor x_in, std::int64_t head_dim) {
   return tensor::transpose(std::move(x), 1, 2);
 }
 
-Tensor attention(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask) {
+AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask) {
   const Attention& a = layer.attention;
   const std::int64_t width = a.heads * a.head_dim;
   Tensor fused = call([&](Tensor x) { return m.linear(a.qkv, x); }, hidden);
@@ -27,12 +27,12 @@ Tensor attention(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask)
   query = heads_first(std::move(query), a.head_dim);
   const std::int64_t batch = query.size(0);
   const std::int64_t seq = query.size(2);
-  Tensor out = m.attention(a, query, key, value, mask);
-  out = tensor::reshape(std::move(out), {batch, seq, width});
+  AttentionOutput attended = m.attention(a, query, key, value, mask);
+  Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, width});
   out = tensor::contiguous(std::move(out));
   out = call([&](Tensor x) { return m.linear(a.o, x); }, out);
   out = call([&](Tensor x) { return m.dropout(layer.residual_dropout, x); }, out);
-  return out;
+  return {std::move(out), std::move(attended.weights)};
 }
 
 Tensor mlp(Modules& m, const LayerKind& layer, Tensor hidden) {
@@ -47,8 +47,8 @@ Tensor mlp(Modules& m, const LayerKind& layer, Tensor hidden) {
 Tensor block(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask) {
   Tensor residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.input_norm, x); }, hidden);
-  const Tensor attention_out = call([&](Tensor x) { return attention(m, layer, x, mask); }, hidden);
-  hidden = tensor::add(attention_out, residual);
+  const AttentionOutput attended = call([&](Tensor x) { return attention(m, layer, x, mask); }, hidden);
+  hidden = tensor::add(attended.output, residual);
   residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.post_attention_norm, x); }, hidden);
   const Tensor feed_forward = call([&](Tensor x) { return mlp(m, layer, x); }, hidden);
@@ -65,7 +65,7 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   hidden = call([&](Tensor x) { return m.dropout(arch.embedding_dropout, x); }, hidden);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
-    hidden = m.layer(i, [&m, &kind, mask](Tensor x) { return block(m, kind, std::move(x), mask); }, hidden);
+    hidden = m.layer(i, [&m, &kind, mask, positions](Tensor x) { return block(m, kind, std::move(x), mask); }, hidden);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;
@@ -85,6 +85,7 @@ LayerKind block_kind(const Gpt2Config& c) {
   kind.attention.head_dim = c.hidden / c.heads;
   kind.attention.dropout = c.attention_dropout;
   kind.attention.softmax_in_fp32 = false;
+  kind.attention.groups_keys = false;
   kind.attention.upcast = c.upcast;
   kind.attention.qkv = p.conv1d("attn.c_attn", hidden, fused);
   kind.attention.o = p.conv1d("attn.c_proj", heads, hidden);

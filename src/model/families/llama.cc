@@ -6,7 +6,8 @@
 namespace ullage::model {
 namespace {
 
-Tensor attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
+// Gives back the output and the probabilities, which the layer keeps bound though it does not use them.
+AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
   const auto project = [&](const Linear& linear, std::int64_t heads) {
@@ -18,18 +19,19 @@ Tensor attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTabl
   Tensor key = project(a.k, a.kv_heads);
   Tensor value = project(a.v, a.kv_heads);
   m.apply_rotary(query, key, rotary);
-  // query, key and value stay bound to the end of the function.
-  Tensor out = m.attention(a, query, key, value, mask);
-  out = tensor::reshape(std::move(out), {batch, seq, a.heads * a.head_dim});
+  // query, key, value and the probabilities stay bound to the end of the function.
+  AttentionOutput attended = m.attention(a, query, key, value, mask);
+  Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));
   out = call([&](Tensor x) { return m.linear(a.o, x); }, out);
-  return out;
+  return {std::move(out), std::move(attended.weights)};
 }
 
 Tensor decoder_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   Tensor residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.input_norm, x); }, hidden);
-  hidden = call([&](Tensor x) { return attention(m, layer.attention, x, rotary, mask); }, hidden);
+  AttentionOutput attended = call([&](Tensor x) { return attention(m, layer.attention, x, rotary, mask); }, hidden);
+  hidden = std::move(attended.output);
   hidden = tensor::add(residual, hidden);
   residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.post_attention_norm, x); }, hidden);
@@ -44,9 +46,10 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   const Tensor mask = m.causal_mask(arch.kinds[0].attention, embeds);
   Tensor hidden = embeds;
   const RotaryTables rotary = m.rotary(arch.rotary, hidden, positions);
+  // Keyword arguments, position ids among them, live as long as a checkpointed layer.
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
-    hidden = m.layer(i, [&m, &kind, rotary, mask](Tensor x) { return decoder_layer(m, kind, std::move(x), rotary, mask); }, hidden);
+    hidden = m.layer(i, [&m, &kind, rotary, mask, positions](Tensor x) { return decoder_layer(m, kind, std::move(x), rotary, mask); }, hidden);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;
