@@ -1,0 +1,122 @@
+#include "corpus/score.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "corpus/resolve.h"
+
+namespace ullage::corpus {
+namespace {
+
+double precision_of(const Case& entry, std::string_view key) {
+  for (const Quantity& quantity : entry.precision) {
+    if (quantity.key == key) return quantity.value;
+  }
+  return 0;
+}
+
+// A model that is a file beside the cases, named by where it lies.
+std::vector<std::string> with_files(const Case& entry) {
+  std::vector<std::string> args = entry.args;
+  const std::string model(model_of(entry));
+  std::error_code error;
+  if (!model.empty() && std::filesystem::is_regular_file(entry.folder + model, error)) args[1] = entry.folder + model;
+  return args;
+}
+
+class Run {
+ public:
+  Run(const Selection& selection, const std::string& key_prefix, const Predict& predict)
+      : selection_(selection), key_prefix_(key_prefix), predict_(predict) {}
+
+  void take(const Case& entry) {
+    ++out_.read;
+    // What is known without running decides first.
+    Selection labels = selection_;
+    labels.where.clear();
+    if (!selected(entry, nullptr, labels)) return;
+    const auto prediction = predict_(with_files(entry));
+    if (!selected(entry, prediction ? &*prediction : nullptr, selection_)) return;
+    ++out_.selected;
+    if (prediction) return score(entry, *prediction);
+    auto& list = prediction.error().code == ErrorCode::unsupported ? out_.skipped : out_.failed;
+    list.push_back({entry.id, entry.where, to_string(prediction.error())});
+  }
+
+  Validation finish() {
+    for (const Score& score : out_.scores) errors_of(score).push_back(score.error);
+    for (std::size_t i = 0; i < errors_.size(); ++i) describe(out_.summaries[i], errors_[i]);
+    return std::move(out_);
+  }
+
+ private:
+  void score(const Case& entry, const Json& prediction) {
+    const std::size_t before = out_.scores.size();
+    bool equal = true;
+    for (const Quantity& quantity : entry.expect) {
+      if (!quantity.key.starts_with(key_prefix_)) continue;
+      const auto predicted = number_at(prediction, quantity.key);
+      if (!predicted) {
+        out_.missing.push_back({entry.id, entry.where, quantity.key});
+        continue;
+      }
+      const double error = error_of(*predicted, quantity.value, precision_of(entry, quantity.key));
+      equal = equal && error == 0;
+      out_.scores.push_back({entry.id, entry.engine, quantity.key, entry.method != "formula", *predicted, quantity.value, error});
+    }
+    if (out_.scores.size() == before) return;
+    ++out_.scored;
+    out_.equal += equal ? 1 : 0;
+  }
+
+  // The errors that belong to the score's summary, which is made if it is the first.
+  std::vector<double>& errors_of(const Score& score) {
+    std::vector<Summary>& all = out_.summaries;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Summary& summary) {
+      return summary.engine == score.engine && summary.key == score.key && summary.evidence == score.evidence;
+    });
+    if (found != all.end()) return errors_[static_cast<std::size_t>(found - all.begin())];
+    all.push_back({score.engine, score.key, score.evidence});
+    return errors_.emplace_back();
+  }
+
+  static void describe(Summary& summary, std::vector<double>& errors) {
+    std::sort(errors.begin(), errors.end());
+    const std::size_t n = errors.size();
+    summary.count = n;
+    summary.equal = static_cast<std::size_t>(std::count(errors.begin(), errors.end(), 0.0));
+    summary.median = (errors[(n - 1) / 2] + errors[n / 2]) / 2;
+    summary.percentile_90 = errors[(9 * n + 9) / 10 - 1];
+    summary.largest = errors.back();
+  }
+
+  const Selection& selection_;
+  const std::string& key_prefix_;
+  const Predict& predict_;
+  Validation out_;
+  std::vector<std::vector<double>> errors_;  // by summary
+};
+
+}  // namespace
+
+double error_of(double predicted, double measured, double precision) {
+  const double difference = std::fabs(predicted - measured);
+  if (difference <= precision) return 0;
+  return measured == 0 ? 1 : difference / std::fabs(measured);
+}
+
+Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
+                    const Predict& predict) {
+  Run run(selection, key_prefix, predict);
+  for (const Case& entry : cases) run.take(entry);
+  return run.finish();
+}
+
+std::vector<Score> worst(std::vector<Score> scores, std::size_t rows) {
+  std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) { return a.error > b.error; });
+  if (scores.size() > rows) scores.resize(rows);
+  return scores;
+}
+
+}  // namespace ullage::corpus

@@ -1,0 +1,67 @@
+// Predicted against measured.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "corpus/select.h"
+
+namespace ullage::corpus {
+
+// Answers the arguments of one call with the JSON that the command prints. An error with ErrorCode::unsupported means
+// that this version cannot know; any other one is a failure.
+using Predict = std::function<Expected<Json>(const std::vector<std::string>& args)>;
+
+struct Score {
+  std::string id;
+  std::string engine;
+  std::string key;
+  bool evidence = true;  // false: the figure was itself computed by a formula
+  double predicted = 0;
+  double measured = 0;
+  double error = 0;  // absolute and relative; 0 within the case's precision, 1 where nothing was to be there
+};
+
+// Scores of one engine and quantity.
+struct Summary {
+  std::string engine;
+  std::string key;
+  bool evidence = true;
+  std::size_t count = 0;
+  std::size_t equal = 0;  // without any error
+  double median = 0;
+  double percentile_90 = 0;  // the smallest error that nine in ten do not exceed
+  double largest = 0;
+};
+
+// A case that gave no score.
+struct Unanswered {
+  std::string id;
+  std::string where;
+  std::string reason;
+};
+
+struct Validation {
+  std::size_t read = 0;      // cases in the files
+  std::size_t selected = 0;  // of them meant
+  std::size_t scored = 0;    // of those with at least one score
+  std::size_t equal = 0;     // of those without any error in any quantity
+  std::vector<Score> scores;          // in the order of the cases
+  std::vector<Unanswered> skipped;    // use what is not in this version
+  std::vector<Unanswered> failed;     // should have been answered
+  std::vector<Unanswered> missing;    // a quantity that the prediction does not give, `reason` is its key
+  std::vector<Summary> summaries;     // by engine, then quantity, in order of appearance
+};
+
+// |predicted - measured| / |measured|, 0 within `precision`.
+double error_of(double predicted, double measured, double precision);
+
+// Runs the selected cases. Only quantities whose key begins with `key_prefix` count.
+Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
+                    const Predict& predict);
+
+// By decreasing error, at most `rows`.
+std::vector<Score> worst(std::vector<Score> scores, std::size_t rows);
+
+}  // namespace ullage::corpus
