@@ -101,10 +101,11 @@ class TrainStep {
 
   void run_micro_batch(std::int64_t micro) {
     context_.begin_section(memory::kNoLayer);
-    const model::Batch batch = make_batch();
+    model::Batch batch = make_batch();
     Tensor loss = forward(batch);
     if (options_.step == Step::forward) return;
     t::run_backward(std::move(loss));
+    batch = {};
     context_.begin_section(memory::kNoLayer);
     if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
   }
