@@ -1,0 +1,65 @@
+// `ullage validate FILE…`: every case through the code that answers `ullage train`, and how far off it was.
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/option_table.h"
+#include "report/prediction_json.h"
+#include "report/validation.h"
+
+namespace ullage::cli {
+namespace {
+
+constexpr std::int64_t kDefaultRows = 20;
+constexpr std::int64_t kMostRows = 1'000'000;
+
+Expected<corpus::Selection> read_selection(const Arguments& arguments) {
+  corpus::Selection selection;
+  for (const std::string& text : arguments.all("--where")) {
+    auto where = corpus::parse_where(text);
+    if (!where) return tl::unexpected<Error>(where.error());
+    selection.where.push_back(*std::move(where));
+  }
+  const std::string confidence = arguments.text("--confidence");
+  for_each_word(confidence, ',', [&](std::string_view word) { selection.confidence.emplace_back(word); });
+  return selection;
+}
+
+Expected<std::vector<corpus::Case>> read_all(const std::vector<std::string>& paths) {
+  if (paths.empty()) return fail(ErrorCode::invalid_argument, "CASES.jsonl", "missing; name a file of measured cases");
+  std::vector<corpus::Case> cases;
+  for (const std::string& path : paths) {
+    auto read = corpus::read_cases(path);
+    if (!read) return tl::unexpected<Error>(read.error());
+    std::move(read->begin(), read->end(), std::back_inserter(cases));
+  }
+  return cases;
+}
+
+}  // namespace
+
+Expected<int> validate_command(const Invocation& invocation) {
+  const Arguments& arguments = invocation.arguments;
+  const auto selection = read_selection(arguments);
+  if (!selection) return tl::unexpected<Error>(selection.error());
+  const auto rows = arguments.integer("--rows", kDefaultRows, 0, kMostRows);
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  const auto style = text_style(arguments, invocation.streams.surroundings);
+  if (!style) return tl::unexpected<Error>(style.error());
+  const auto cases = read_all(arguments.positionals());
+  if (!cases) return tl::unexpected<Error>(cases.error());
+  const corpus::Predict predicted = [&](const std::vector<std::string>& args) -> Expected<Json> {
+    const auto prediction = predict(args, invocation.files);
+    if (!prediction) return tl::unexpected<Error>(prediction.error());
+    return parse_json(report::prediction_json(*prediction), "prediction");
+  };
+  const corpus::Validation validation = corpus::validate(*cases, *selection, arguments.text("--key"), predicted);
+  const auto shown = static_cast<std::size_t>(*rows);
+  const std::optional<std::size_t> limit = arguments.has("--rows") ? std::optional<std::size_t>(shown) : std::nullopt;
+  const std::string text = wants_json(arguments) ? report::validation_json(validation, limit)
+                                                 : report::validation_text(validation, shown, *style);
+  const auto written = invocation.streams.out(text);
+  if (!written) return tl::unexpected<Error>(written.error());
+  return 0;
+}
+
+}  // namespace ullage::cli
