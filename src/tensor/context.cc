@@ -109,6 +109,7 @@ void destroy(Node* node) {
     Node* next = context.dying_.back();
     context.dying_.pop_back();
     if (next->leaf) next->leaf->accumulator = nullptr;
+    context.begin_section(next->layer);
     context.nodes_.give_back(next);
   }
   context.draining_ = false;

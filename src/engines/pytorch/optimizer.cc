@@ -86,7 +86,9 @@ void OptimizerState::step() {
   if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::foreach) adamw_foreach();
   else if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::loop) adamw_loop();
   else {
-    for (const Tensor& parameter : model_.trainable()) {
+    for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
+      const PerParameter section(context_, model_, i);
+      const Tensor& parameter = model_.trainable()[i];
       context_.record_op(options_.optimizer == Optimizer::adamw ? Op::adamw : Op::sgd, 4 * parameter.numel(), 4 * parameter.bytes());
     }
   }
@@ -102,7 +104,7 @@ void OptimizerState::zero_grad() {
   context_.begin_section(memory::kNoLayer);
 }
 
-void clip_grad_norm(t::Context& context, const ModelState& model) {
+memory::BlockId clip_grad_norm(t::Context& context, const ModelState& model) {
   t::NoGrad no_grad(context);
   t::Restore<memory::Phase> phase(context.phase, memory::Phase::optimizer);
   const t::Scope named(context, context.intern("clip_grad_norm"));
@@ -116,11 +118,17 @@ void clip_grad_norm(t::Context& context, const ModelState& model) {
   }
   context.begin_section(memory::kNoLayer);
   Tensor total;
+  memory::BlockId stacked_block = memory::kNone;
   {
     const Tensor stacked = t::empty(context, Op::cat, {static_cast<std::int64_t>(norms.size())}, dtype);
+    stacked_block = stacked.storage().block;
     total = t::empty(context, Op::norm, {}, dtype);
-    norms.clear();
   }
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    const PerParameter section(context, model, i);
+    norms[i].reset();
+  }
+  context.begin_section(memory::kNoLayer);
   // coefficient = max_norm / (total + 1e-6), as a reciprocal times a number; then clamped, then multiplied in place.
   Tensor coefficient;
   {
@@ -129,6 +137,7 @@ void clip_grad_norm(t::Context& context, const ModelState& model) {
     coefficient = t::mul_scalar(std::move(reciprocal));
   }
   const Tensor clamped = t::empty(context, Op::maximum, {}, dtype);
+  return stacked_block;
 }
 
 }  // namespace ullage::engines::pytorch

@@ -31,6 +31,7 @@ class OptimizerState {
 };
 
 // torch.nn.utils.clip_grad_norm_ with its foreach path: norms of all gradients, their norm, the clipped coefficient.
-void clip_grad_norm(tensor::Context& context, const ModelState& model);
+// Returns the block of the stacked norms, whose size follows the number of parameters.
+memory::BlockId clip_grad_norm(tensor::Context& context, const ModelState& model);
 
 }  // namespace ullage::engines::pytorch

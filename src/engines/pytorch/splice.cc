@@ -1,6 +1,270 @@
 #include "engines/pytorch/splice.h"
 
+#include <algorithm>
+#include <array>
+
 namespace ullage::engines::pytorch {
+namespace {
+
+using Section = tensor::Context::Section;
+using memory::Block;
+using memory::Event;
+using memory::OpRecord;
+using memory::Timeline;
+
+// Layers 0 to 5 are simulated and more are put in between 2 and 3: far enough from both ends, where layers differ by
+// what lies beside them, and with neighbours on both sides to compare with.
+constexpr std::int64_t kSimulated = 6;
+constexpr std::int16_t kLeft = 2;
+constexpr std::int16_t kRight = 3;
+
+// A section's rows in the three tables.
+struct Stretch {
+  Section from;
+  Section to;
+  std::uint32_t events() const { return to.event - from.event; }
+  std::uint32_t ops() const { return to.op - from.op; }
+  std::uint32_t blocks() const { return to.block - from.block; }
+};
+
+// A place where layers go in: between `pattern` and `after`; `before` precedes the pattern. `step` is +1 where layers
+// are visited in order, -1 in the backward pass.
+struct Junction {
+  Stretch before;
+  Stretch pattern;
+  Stretch after;
+  std::int16_t step = 1;
+};
+
+bool same_size(const Stretch& a, const Stretch& b) {
+  return a.events() == b.events() && a.ops() == b.ops() && a.blocks() == b.blocks();
+}
+
+// Whether rows of `a`, `b` and `c` differ by steps: references by a constant amount, layers by one, the rest not at all.
+class Likeness {
+ public:
+  Likeness(const Timeline& timeline, const Stretch& a, const Stretch& b, const Stretch& c, std::int16_t step)
+      : timeline_(timeline), a_(a.from), b_(b.from), c_(c.from), size_(a), step_(step) {}
+
+  bool holds() const { return events() && ops() && blocks(); }
+
+ private:
+  static bool linear(std::uint32_t a, std::uint32_t b, std::uint32_t c) { return b - a == c - b; }
+  // Rows outside of layers keep saying so.
+  bool layers(std::int16_t a, std::int16_t b, std::int16_t c) const {
+    return a == memory::kNoLayer ? b == a && c == a : b == a + step_ && c == b + step_;
+  }
+
+  bool events() const {
+    for (std::uint32_t i = 0; i < size_.events(); ++i) {
+      Event a = timeline_.events[a_.event + i];
+      Event b = timeline_.events[b_.event + i];
+      Event c = timeline_.events[c_.event + i];
+      if (!linear(a.block, b.block, c.block)) return false;
+      b.block = c.block = a.block;
+      if (!(a == b && a == c)) return false;
+    }
+    return true;
+  }
+
+  bool ops() const {
+    for (std::uint32_t i = 0; i < size_.ops(); ++i) {
+      const OpRecord& a = timeline_.ops[a_.op + i];
+      OpRecord b = timeline_.ops[b_.op + i];
+      OpRecord c = timeline_.ops[c_.op + i];
+      if (!layers(a.layer, b.layer, c.layer)) return false;
+      if (!linear(a.first_event, b.first_event, c.first_event)) return false;
+      b.layer = c.layer = a.layer;
+      b.first_event = c.first_event = a.first_event;
+      if (!(a == b && a == c)) return false;
+    }
+    return true;
+  }
+
+  bool blocks() const {
+    for (std::uint32_t i = 0; i < size_.blocks(); ++i) {
+      const Block& a = timeline_.blocks[a_.block + i];
+      Block b = timeline_.blocks[b_.block + i];
+      Block c = timeline_.blocks[c_.block + i];
+      if (!layers(a.layer, b.layer, c.layer) || !linear(a.op, b.op, c.op)) return false;
+      b.layer = c.layer = a.layer;
+      b.op = c.op = a.op;
+      if (!(a == b && a == c)) return false;
+    }
+    return true;
+  }
+
+  const Timeline& timeline_;
+  Section a_, b_, c_;
+  Stretch size_;
+  std::int16_t step_;
+};
+
+// Every stretch in which the middle layers follow each other, with the proof that they are alike; nothing if one is not.
+std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step) {
+  std::vector<Junction> found;
+  const std::vector<Section>& s = step.sections;
+  for (std::size_t i = 1; i + 2 < s.size(); ++i) {
+    const bool ascending = s[i].layer == kLeft && s[i + 1].layer == kRight;
+    const bool descending = s[i].layer == kRight && s[i + 1].layer == kLeft;
+    if (!ascending && !descending) continue;
+    const auto direction = static_cast<std::int16_t>(ascending ? 1 : -1);
+    if (s[i - 1].layer != s[i].layer - direction || s[i + 2].layer != s[i + 1].layer + direction) return std::nullopt;
+    const Stretch before{s[i - 1], s[i]};
+    const Stretch pattern{s[i], s[i + 1]};
+    const Stretch after{s[i + 1], s[i + 2]};
+    if (!same_size(before, pattern) || !same_size(pattern, after)) return std::nullopt;
+    if (!Likeness(step.timeline, before, pattern, after, direction).holds()) return std::nullopt;
+    found.push_back({before, pattern, after, direction});
+  }
+  if (found.empty()) return std::nullopt;
+  return found;
+}
+
+// Where rows of one table end up: everything from a junction on moves by the rows put in there.
+class Shift {
+ public:
+  Shift(const std::vector<Junction>& junctions, std::uint32_t Section::*column, std::uint32_t copies) {
+    for (const Junction& junction : junctions) {
+      total_ += copies * (junction.pattern.to.*column - junction.pattern.from.*column);
+      places_.push_back(junction.pattern.to.*column);
+      totals_.push_back(total_);
+    }
+  }
+
+  std::uint32_t operator()(std::uint32_t row) const {
+    const auto place = std::upper_bound(places_.begin(), places_.end(), row) - places_.begin();
+    return place == 0 ? row : row + totals_[static_cast<std::size_t>(place - 1)];
+  }
+
+  std::uint32_t total() const { return total_; }
+
+ private:
+  std::vector<std::uint32_t> places_;
+  std::vector<std::uint32_t> totals_;
+  std::uint32_t total_ = 0;
+};
+
+class Splicer {
+ public:
+  Splicer(RecordedStep& step, const std::vector<Junction>& junctions, std::uint32_t copies)
+      : step_(step), junctions_(junctions), copies_(copies), event_(junctions, &Section::event, copies),
+        op_(junctions, &Section::op, copies), block_(junctions, &Section::block, copies) {
+    shifted_blocks_.reserve(step.timeline.blocks.size());
+    for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
+  }
+
+  // `layer_parameters`: parameters of one layer.
+  TrainRun run(std::int64_t layer_parameters) {
+    stretch_stacked_norms(layer_parameters);
+    Timeline& in = step_.timeline;
+    events_.resize(in.events.size() + event_.total());
+    ops_.resize(in.ops.size() + op_.total());
+    blocks_.resize(in.blocks.size() + block_.total());
+    Section done{};
+    for (const Junction& junction : junctions_) {
+      copy_through(done, junction.pattern.from);
+      // The pattern itself, its copies, and the section behind them: all by their distance from the one before.
+      for (std::uint32_t i = 1; i <= copies_ + 2; ++i) repeat(junction, i);
+      done = junction.after.to;
+    }
+    copy_through(done, {static_cast<std::uint32_t>(in.events.size()), static_cast<std::uint32_t>(in.ops.size()),
+                        static_cast<std::uint32_t>(in.blocks.size()), memory::kNoLayer});
+    for (memory::Mark& mark : in.marks) mark.event = event_(mark.event);
+    in.events = std::move(events_);
+    in.ops = std::move(ops_);
+    in.blocks = std::move(blocks_);
+    for (std::uint32_t* moment : {&step_.moments.before_step, &step_.moments.after_forward, &step_.moments.after_backward, &step_.moments.after_step}) {
+      *moment = event_(*moment);
+    }
+    TrainRun out = whole(std::move(step_));
+    out.spliced = true;
+    return out;
+  }
+
+ private:
+  // Done before the rows are copied: block and operator lie outside of the layers.
+  void stretch_stacked_norms(std::int64_t layer_parameters) {
+    if (step_.stacked_norms == memory::kNone) return;
+    Block& block = step_.timeline.blocks[step_.stacked_norms];
+    const std::int64_t more = static_cast<std::int64_t>(copies_) * layer_parameters * step_.norm_bytes;
+    block.requested_bytes += more;
+    step_.timeline.ops[block.op].bytes_moved += more;
+  }
+
+  std::int16_t shifted_layer(std::int16_t layer) const {
+    return layer < kRight ? layer : static_cast<std::int16_t>(layer + static_cast<std::int16_t>(copies_));
+  }
+
+  Event shifted(Event event) const {
+    event.block = shifted_blocks_[event.block];
+    return event;
+  }
+  OpRecord shifted(OpRecord op) const {
+    op.layer = shifted_layer(op.layer);
+    op.first_event = event_(op.first_event);
+    return op;
+  }
+  Block shifted(Block block) const {
+    block.layer = shifted_layer(block.layer);
+    if (block.op != memory::kNone) block.op = op_(block.op);
+    return block;
+  }
+
+  void copy_through(const Section& from, const Section& to) {
+    const Timeline& in = step_.timeline;
+    for (std::uint32_t i = from.event; i < to.event; ++i) events_[next_event_++] = shifted(in.events[i]);
+    for (std::uint32_t i = from.op; i < to.op; ++i) ops_[next_op_++] = shifted(in.ops[i]);
+    for (std::uint32_t i = from.block; i < to.block; ++i) blocks_[next_block_++] = shifted(in.blocks[i]);
+  }
+
+  // What the layer `steps` behind `before` does: its rows, every reference moved on as often as the pattern's moves
+  // from the layer before. References may cross the junction (a layer frees its predecessor's output), so they are
+  // reckoned from `before`, which lies with everything it refers to on one side.
+  void repeat(const Junction& junction, std::uint32_t steps) {
+    const Timeline& in = step_.timeline;
+    const Section& before = junction.before.from;
+    const Section& pattern = junction.pattern.from;
+    const Stretch& size = junction.pattern;
+    const auto layers = static_cast<std::int16_t>(static_cast<std::int32_t>(steps) * junction.step);
+    const auto move = [&](std::int16_t& layer) {
+      if (layer != memory::kNoLayer) layer = static_cast<std::int16_t>(layer + layers);
+    };
+    for (std::uint32_t i = 0; i < size.events(); ++i) {
+      const Event& row = in.events[before.event + i];
+      Event made = shifted(row);
+      made.block += steps * (in.events[pattern.event + i].block - row.block);
+      events_[next_event_++] = made;
+    }
+    for (std::uint32_t i = 0; i < size.ops(); ++i) {
+      OpRecord made = shifted(in.ops[before.op + i]);
+      move(made.layer);
+      made.first_event += steps * size.events();
+      ops_[next_op_++] = made;
+    }
+    for (std::uint32_t i = 0; i < size.blocks(); ++i) {
+      const Block& row = in.blocks[before.block + i];
+      Block made = shifted(row);
+      move(made.layer);
+      made.op += steps * (in.blocks[pattern.block + i].op - row.op);
+      blocks_[next_block_++] = made;
+    }
+  }
+
+  RecordedStep& step_;
+  const std::vector<Junction>& junctions_;
+  std::uint32_t copies_;
+  Shift event_, op_, block_;
+  std::vector<std::uint32_t> shifted_blocks_;
+  std::vector<Event> events_;
+  std::vector<OpRecord> ops_;
+  std::vector<Block> blocks_;
+  std::size_t next_event_ = 0;
+  std::size_t next_op_ = 0;
+  std::size_t next_block_ = 0;
+};
+
+}  // namespace
 
 TrainRun whole(RecordedStep step) {
   TrainRun out;
@@ -14,8 +278,17 @@ TrainRun whole(RecordedStep step) {
   return out;
 }
 
-std::optional<TrainRun> run_spliced(const model::Architecture&, const std::function<RecordedStep(const model::Architecture&)>&) {
-  return std::nullopt;
+std::optional<TrainRun> run_spliced(const model::Architecture& architecture,
+                                    const std::function<RecordedStep(const model::Architecture&)>& run) {
+  // One kind of layer only: with several the unit to repeat would be their period.
+  if (architecture.layer_count() <= kSimulated || architecture.period() != 1) return std::nullopt;
+  model::Architecture few = architecture;
+  few.layers.resize(kSimulated);
+  RecordedStep step = run(few);
+  const auto junctions = find_junctions(step);
+  if (!junctions) return std::nullopt;
+  return Splicer(step, *junctions, static_cast<std::uint32_t>(architecture.layer_count() - kSimulated))
+      .run(static_cast<std::int64_t>(architecture.kinds[0].parameters.size()));
 }
 
 }  // namespace ullage::engines::pytorch

@@ -35,12 +35,12 @@ class TrainStep {
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
       context_.begin_section(memory::kNoLayer);
-      if (options_.clip_grad > 0) clip_grad_norm(context_, state_);
+      if (options_.clip_grad > 0) stacked_norms_ = clip_grad_norm(context_, state_);
       optimizer_.step();
       if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
       moments_.after_step = mark("after_step");
     }
-    return {std::move(moments_), context_.sections(), context_.take_timeline()};
+    return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_, size_of(options_.dtype)};
   }
 
  private:
@@ -123,6 +123,7 @@ class TrainStep {
   TransformersModules modules_;
   OptimizerState optimizer_;
   Moments moments_;
+  memory::BlockId stacked_norms_ = memory::kNone;
 };
 
 Expected<void> check_images(const model::Image& image, const TrainOptions& options) {

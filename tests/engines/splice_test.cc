@@ -1,0 +1,43 @@
+// The spliced timeline is the full one, row for row, for every recorded set-up at depths around the limits.
+#include <gtest/gtest.h>
+
+#include "engines/pytorch/train.h"
+#include "event_log.h"
+#include "model/family.h"
+
+namespace ullage {
+namespace {
+
+class SpliceTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SpliceTest, EqualsTheFullRun) {
+  const testing::EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/events/" + GetParam() + ".events");
+  if (log.model.front() != '{') GTEST_SKIP() << "image networks have no equal layers";
+  const auto config = parse_json(log.model, "model");
+  auto architecture = model::build_architecture(*config, "model");
+  ASSERT_TRUE(architecture) << to_string(architecture.error());
+  for (const std::size_t layers : {1u, 5u, 6u, 7u, 8u, 20u}) {
+    architecture->layers.assign(layers, 0);
+    const auto full = engines::pytorch::run_train_step(*architecture, log.options, false);
+    const auto spliced = engines::pytorch::run_train_step(*architecture, log.options, true);
+    ASSERT_TRUE(full && spliced);
+    EXPECT_EQ(spliced->spliced, layers > 6) << layers << " layers";
+    EXPECT_TRUE(memory::identical(full->timeline, spliced->timeline)) << layers << " layers";
+    EXPECT_EQ(full->before_step, spliced->before_step);
+    EXPECT_EQ(full->after_forward, spliced->after_forward);
+    EXPECT_EQ(full->after_backward, spliced->after_backward);
+    EXPECT_EQ(full->after_step, spliced->after_step);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, SpliceTest, ::testing::ValuesIn(testing::event_log_names()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ullage
