@@ -53,6 +53,9 @@ std::int64_t smallest_size(const ImageModule& network, std::int64_t batch) {
 }  // namespace
 
 Expected<void> check_image_size(const Image& image, std::int64_t size, std::int64_t batch) {
+  if (size > kMaxImagePixels) {
+    return fail(ErrorCode::too_large, "--image-size", fmt::format("{} pixels a side; expected at most {}", size, kMaxImagePixels));
+  }
   const ImageModule* stuck = first_stuck(image.network, size, batch);
   if (stuck == nullptr) return {};
   const std::string_view why = stuck->kind == ImageModuleKind::batch_norm2d

@@ -67,6 +67,9 @@ struct ImageModule {
   std::vector<ImageModule> children;
 };
 
+// Largest side of an image, pixels; what lies beyond is a slip, and its products would not fit into 64 bits.
+inline constexpr std::int64_t kMaxImagePixels = 1 << 16;
+
 // What an image network has instead of layers.
 struct Image {
   std::string arch;  // torchvision's name; empty for text models

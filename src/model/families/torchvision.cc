@@ -9,7 +9,6 @@ namespace ullage::model {
 namespace {
 
 constexpr std::int64_t kMaxClasses = 1 << 24;
-constexpr std::int64_t kMaxPixels = 1 << 16;
 
 Tensor run(Modules& m, const ImageModule& module, Tensor x);
 
@@ -92,7 +91,7 @@ Expected<Architecture> build_torchvision(const JsonObject& config) {
   if (!arch) return tl::unexpected<Error>(arch.error());
   const auto classes = config.integer("num_classes", 1000, 1, kMaxClasses);
   if (!classes) return tl::unexpected<Error>(classes.error());
-  const auto size = config.integer("image_size", 224, 1, kMaxPixels);
+  const auto size = config.integer("image_size", 224, 1, kMaxImagePixels);
   if (!size) return tl::unexpected<Error>(size.error());
   Architecture out;
   out.family = "torchvision";
