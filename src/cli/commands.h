@@ -1,0 +1,32 @@
+// One function a command. Each writes its answer and returns the exit status, or the error that run() reports.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/streams.h"
+#include "report/prediction.h"
+
+namespace ullage::cli {
+
+struct Invocation {
+  const Arguments& arguments;
+  const Streams& streams;
+  const Files& files;
+};
+
+Expected<int> train_command(const Invocation& invocation);
+Expected<int> inspect_command(const Invocation& invocation);
+Expected<int> models_command(const Invocation& invocation);
+Expected<int> gpus_command(const Invocation& invocation);
+Expected<int> validate_command(const Invocation& invocation);
+
+// What `ullage train …` predicts; `arguments` are those behind the word "train", parsed.
+Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files);
+
+// The same from the words of a command line, "train" first, as a case of the corpus has them.
+// ErrorCode::unsupported where they ask for what is not in this version.
+Expected<report::Prediction> predict(std::span<const std::string> words, const Files& files);
+
+}  // namespace ullage::cli

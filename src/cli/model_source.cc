@@ -1,0 +1,148 @@
+#include "cli/model_source.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/json.h"
+#include "base/lines.h"
+#include "cli/arguments.h"
+#include "model/catalogue.h"
+#include "model/family.h"
+
+namespace ullage::cli {
+namespace {
+
+using report::Text;
+
+struct Source {
+  std::string name;   // of the model
+  std::string where;  // in front of errors
+  Json config;
+  std::vector<report::Message> assumptions;
+  std::vector<report::Message> warnings;
+};
+
+bool ends_with(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && compare_ignoring_case(text.substr(text.size() - ending.size()), ending) == 0;
+}
+
+// "7B", "1.5b", "350M"
+bool is_bare_size(std::string_view name) {
+  if (name.size() < 2 || std::string_view("bBmMtT").find(name.back()) == std::string_view::npos) return false;
+  name.remove_suffix(1);
+  const bool digits = std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return digits && name.front() != '.' && std::count(name.begin(), name.end(), '.') <= 1;
+}
+
+// A form of MODEL that the contract names and nothing reads yet, in words; empty for others.
+std::string_view unread_form(std::string_view name) {
+  if (ends_with(name, ".gguf")) return "reading GGUF files";
+  if (ends_with(name, ".safetensors")) return "reading safetensors files";
+  if (ends_with(name, ".onnx")) return "reading ONNX files";
+  return is_bare_size(name) ? "estimating from a bare size" : "";
+}
+
+bool looks_like_path(std::string_view name) {
+  return name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || ends_with(name, ".json");
+}
+
+std::string without_slashes_behind(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// ".../TinyModel/config.json" and ".../TinyModel.json" are both called TinyModel.
+std::string name_of_file(const std::string& path) {
+  const std::string file = last_part(path);
+  if (file != "config.json") return file.substr(0, file.rfind('.'));
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos || slash == 0 ? std::string() : last_part(path.substr(0, slash));
+  return folder.empty() || folder == "." || folder == ".." ? "config.json" : folder;
+}
+
+Expected<Source> read_config(const std::string& path, const Files& files) {
+  return files.read(path, kMaxJsonBytes)
+      .and_then([&](const std::string& content) { return parse_json(content, path); })
+      .map([&](Json config) { return Source{name_of_file(path), path, std::move(config), {}, {}}; });
+}
+
+Expected<Source> read_folder(const std::string& path, const Files& files) {
+  const std::string folder = without_slashes_behind(path);
+  const std::string config = folder == "/" ? "/config.json" : folder + "/config.json";
+  if (files.kind(config) == PathKind::none) {
+    return fail(ErrorCode::not_found, path, "is a folder without config.json; name the folder of a model or its config.json");
+  }
+  return read_config(config, files);
+}
+
+Source from_catalogue(model::CatalogueEntry entry) {
+  Source out{entry.name, entry.name, std::move(entry.config), {}, {}};
+  if (!entry.provenance.empty()) out.assumptions.push_back({Text::assume_provenance, {{"provenance", entry.provenance}}});
+  if (!entry.note.empty()) out.warnings.push_back({Text::warn_model_note, {{"note", entry.note}}});
+  return out;
+}
+
+tl::unexpected<Error> unknown(const std::string& name, Error error) {
+  if (looks_like_path(name)) return fail(ErrorCode::not_found, name, "no such file; name a config.json, its folder or a model of `ullage models`");
+  if (error.code == ErrorCode::not_found && name.find('/') != std::string::npos) {
+    error.message += "; fetching from the Hub is not in this version";
+  }
+  return tl::unexpected<Error>(std::move(error));
+}
+
+Expected<Source> find_source(const std::string& name, const Files& files) {
+  if (name.empty()) return fail(ErrorCode::invalid_argument, "MODEL", "is empty; name a model of `ullage models` or a config.json");
+  if (const std::string_view form = unread_form(name); !form.empty()) return not_in_this_version(name, form);
+  Error error;
+  if (!looks_like_path(name)) {
+    auto entry = model::find_model(name);
+    if (entry) return from_catalogue(*std::move(entry));
+    error = entry.error();
+  }
+  switch (files.kind(name)) {
+    case PathKind::directory: return read_folder(name, files);
+    case PathKind::file:
+    case PathKind::other: return read_config(name, files);
+    case PathKind::none: break;
+  }
+  return unknown(name, std::move(error));
+}
+
+Expected<void> set_fields(Source& source, const std::vector<std::string>& fields) {
+  std::string list;
+  for (const std::string& field : fields) {
+    if (!source.config.is_object()) return fail(ErrorCode::malformed, source.where, "expected a JSON object with the model's configuration");
+    if (auto set = model::set_field(source.config, field); !set) return set;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", field);
+  }
+  if (!list.empty()) source.assumptions.push_back({Text::assume_fields_set, {{"fields", list}}});
+  return {};
+}
+
+void note_quantisation(Source& source) {
+  const JsonObject config(source.config, source.where);
+  const Json* quantisation = config.find("quantization_config");
+  if (quantisation == nullptr || !quantisation->is_object()) return;
+  const JsonObject object(*quantisation, source.where);
+  const std::string method = object.string("quant_method", "").value_or("");
+  source.warnings.push_back({Text::warn_quantised, {{"method", method.empty() ? std::string("?") : method}}});
+}
+
+}  // namespace
+
+Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files) {
+  auto source = find_source(name, files);
+  if (!source) return tl::unexpected<Error>(source.error());
+  if (auto set = set_fields(*source, fields); !set) return tl::unexpected<Error>(set.error());
+  note_quantisation(*source);
+  auto architecture = model::build_architecture(source->config, source->where);
+  if (!architecture) return tl::unexpected<Error>(architecture.error());
+  architecture->name = source->name;
+  return LoadedModel{*std::move(architecture), std::move(source->assumptions), std::move(source->warnings)};
+}
+
+}  // namespace ullage::cli

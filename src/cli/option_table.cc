@@ -1,0 +1,116 @@
+#include "cli/option_table.h"
+
+namespace ullage::cli {
+namespace {
+
+using report::Text;
+
+constexpr OptionSpec kCommon[] = {
+    {"--json", "", Text::opt_json},
+    {"--lang", "en|zh", Text::opt_lang, "en|zh"},
+    {"--units", "GiB|GB|MiB|bytes", Text::opt_units, "GiB|GB|MiB|bytes"},
+    {"--color", "auto|always|never", Text::opt_color, "auto|always|never"},
+    {"--quiet", "", Text::opt_quiet},
+    {"--verbose", "", Text::opt_verbose},
+    {"--help", "", Text::opt_help},
+};
+
+constexpr OptionSpec kTrain[] = {
+    {"--gpu", "GPU", Text::opt_gpu},
+    {"--gpus", "N", Text::opt_gpus},
+    {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
+    {"--used", "SIZE", Text::opt_used},
+    {"--micro-batch", "B", Text::opt_micro_batch, "", "max"},
+    {"--seq-len", "S", Text::opt_seq_len, "", "max"},
+    {"--image-size", "N", Text::opt_image_size},
+    {"--grad-accum", "N", Text::opt_grad_accum},
+    {"--global-batch", "G", Text::opt_global_batch},
+    {"--step", "first|steady|forward", Text::opt_step, "first|steady|forward"},
+    {"--precision", "fp32|bf16|fp16|pure-bf16", Text::opt_precision, "fp32|bf16|fp16|pure-bf16", "amp-bf16|amp-fp16|fp8"},
+    {"--optimizer", "adamw|sgd|sgd-momentum|none", Text::opt_optimizer, "adamw|sgd|sgd-momentum|none",
+     "adafactor|adagrad|rmsprop|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8"},
+    {"--optimizer-impl", "foreach|fused|loop", Text::opt_optimizer_impl, "foreach|fused|loop"},
+    {"--clip-grad", "X", Text::opt_clip_grad},
+    {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
+    {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
+    {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
+    {"--loss", "full|none", Text::opt_loss, "full|none", "chunked|fused"},
+    {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
+    {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
+    {"--modules", "transformers", Text::opt_modules, "transformers", "litgpt|torchtune|torchtitan|llm-foundry|megatron"},
+    {"--torch", "V", Text::opt_torch},
+    {"--transformers", "V", Text::opt_transformers},
+    {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+    {"--require-fit", "", Text::opt_require_fit},
+};
+
+constexpr std::string_view kTrainLater =
+    "--engine-version --peft --nodes --interconnect --image-max-pixels --video-max-frames --weights-dtype --param-dtype "
+    "--reduce-dtype --fp8-recipe --fp8-param-gather --optimizer-in-backward --use-precision-aware-optimizer "
+    "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
+    "--cuda-graph-scope --lora --lora-targets --lora-dropout --lora-dtype --modules-to-save --tuner --quantize-base "
+    "--prepare-kbit --freeze --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
+    "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
+    "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
+    "--load --advise --timeline --sweep --why";
+
+constexpr OptionSpec kInspect[] = {
+    {"--dtype", "fp32|bf16|…", Text::opt_dtype},
+    {"--seq-len", "S", Text::opt_inspect_seq_len},
+    {"--image-size", "N", Text::opt_image_size},
+    {"--tensor", "AxBxC", Text::opt_tensor},
+    {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+};
+
+constexpr OptionSpec kModels[] = {
+    {"--model-type", "TYPE", Text::opt_model_type},
+};
+
+constexpr OptionSpec kGpus[] = {
+    {"--vendor", "NAME", Text::opt_vendor},
+    {"--architecture", "TEXT", Text::opt_architecture},
+    {"--min-memory", "SIZE", Text::opt_min_memory},
+    {"--max-memory", "SIZE", Text::opt_max_memory},
+    {"--min-compute-capability", "X.Y", Text::opt_min_capability},
+    {"--min-year", "YEAR", Text::opt_min_year},
+    {"--bf16", "", Text::opt_bf16},
+    {"--fp8", "", Text::opt_fp8},
+    {"--nvlink", "", Text::opt_nvlink},
+    {"--sort", "id|memory|usable|bandwidth|bf16|year|tdp", Text::opt_sort, "id|name|memory|usable|bandwidth|bf16|year|tdp"},
+};
+
+constexpr OptionSpec kValidate[] = {
+    {"--where", "KEY=a,b", Text::opt_where, "", "", true},
+    {"--confidence", "high,medium", Text::opt_confidence},
+    {"--key", "PREFIX", Text::opt_key},
+    {"--rows", "N", Text::opt_rows},
+};
+
+constexpr CommandSpec kCommands[] = {
+    {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
+    {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, "--checkpoint"},
+    {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
+    {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},
+    {"validate", "CASES.jsonl", true, Text::cmd_validate, kValidate, ""},
+};
+
+}  // namespace
+
+std::span<const OptionSpec> common_options() { return kCommon; }
+
+std::span<const CommandSpec> commands() { return kCommands; }
+
+const CommandSpec* find_command(std::string_view name) {
+  for (const CommandSpec& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+bool has_word(std::string_view list, char separator, std::string_view word) {
+  bool found = false;
+  for_each_word(list, separator, [&](std::string_view one) { found = found || one == word; });
+  return found;
+}
+
+}  // namespace ullage::cli

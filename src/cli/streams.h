@@ -1,0 +1,39 @@
+// The seams of the command line: everything it does to the outside goes through these, so that tests run it in process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/expected.h"
+
+namespace ullage::cli {
+
+// What the surroundings say about texts.
+struct Surroundings {
+  std::string language;        // as in LANG: "zh_CN.UTF-8"
+  bool terminal = false;       // standard output is one
+  bool unicode = true;         // the locale's encoding is UTF-8
+  bool no_color = false;       // NO_COLOR is set (no-color.org)
+  std::size_t columns = 80;
+};
+
+struct Streams {
+  std::function<Expected<void>(std::string_view)> out;  // fails when the disk is full
+  std::function<void(std::string_view)> err;
+  Surroundings surroundings;
+};
+
+enum class PathKind : std::uint8_t { none, file, directory, other };
+
+struct Files {
+  std::function<PathKind(const std::string& path)> kind;
+  // The whole file; refuses more than `most_bytes` without reading it.
+  std::function<Expected<std::string>(const std::string& path, std::int64_t most_bytes)> read;
+};
+
+Files real_files();
+
+}  // namespace ullage::cli

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <iterator>
+
+#include "cli/commands.h"
+#include "cli/device_options.h"
+#include "cli/model_source.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "cli/train_options.h"
+#include "report/prediction_json.h"
+#include "report/prediction_text.h"
+#include "report/train_report.h"
+
+namespace ullage::cli {
+namespace {
+
+// From the third micro-batch on each does what the second did: gradients exist and are added to. Further ones add
+// work and no memory, so they are counted instead of simulated.
+constexpr std::int64_t kSimulatedMicroBatches = 3;
+
+void append(std::vector<report::Message>& to, std::vector<report::Message> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Expected<report::Prediction> predict_step(const LoadedModel& loaded, TrainSetup setup, ChosenDevice device) {
+  engines::pytorch::TrainOptions simulated = setup.options;
+  simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
+  const auto run = engines::pytorch::run_train_step(loaded.architecture, simulated);
+  if (!run) return tl::unexpected<Error>(run.error());
+  report::Prediction out = report::train_report({loaded.architecture, setup.options, *run, device.gpu ? &*device.gpu : nullptr,
+                                                 setup.options.grad_accum - simulated.grad_accum});
+  out.setup = std::move(setup.settings);
+  std::vector<report::Message> of_engine = std::move(out.assumptions);
+  out.assumptions = std::move(setup.assumptions);
+  append(out.assumptions, loaded.assumptions);
+  append(out.assumptions, std::move(device.assumptions));
+  append(out.assumptions, std::move(of_engine));
+  append(out.warnings, std::move(setup.warnings));
+  append(out.warnings, loaded.warnings);
+  return out;
+}
+
+int exit_status(const Arguments& arguments, const report::Prediction& prediction) {
+  return arguments.has("--require-fit") && prediction.fit.fits == false ? kDoesNotFit : kAnswered;
+}
+
+Expected<void> check_require_fit(const Arguments& arguments) {
+  if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
+  return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
+}
+
+}  // namespace
+
+Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files) {
+  if (auto checked = check_require_fit(arguments); !checked) return tl::unexpected<Error>(checked.error());
+  auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  auto setup = resolve_train_options(arguments, loaded->architecture);
+  if (!setup) return tl::unexpected<Error>(setup.error());
+  auto device = choose_device(arguments);
+  if (!device) return tl::unexpected<Error>(device.error());
+  auto prediction = predict_step(*loaded, *std::move(setup), *std::move(device));
+  if (prediction && arguments.has("--require-fit") && !prediction->fit.fits) {
+    prediction->warnings.push_back({report::Text::warn_fit_unknown, {}});
+  }
+  return prediction;
+}
+
+Expected<report::Prediction> predict(std::span<const std::string> words, const Files& files) {
+  if (words.empty() || words.front() != "train") {
+    return not_in_this_version(words.empty() ? std::string("command") : words.front());
+  }
+  return parse_arguments(*find_command("train"), words.subspan(1)).and_then([&](const Arguments& arguments) {
+    return predict_training(arguments, files);
+  });
+}
+
+Expected<int> train_command(const Invocation& call) {
+  const auto style = text_style(call.arguments, call.streams.surroundings);
+  if (!style) return tl::unexpected<Error>(style.error());
+  const auto prediction = predict_training(call.arguments, call.files);
+  if (!prediction) return tl::unexpected<Error>(prediction.error());
+  const std::string answer = wants_json(call.arguments) ? report::prediction_json(*prediction) : report::prediction_text(*prediction, *style);
+  return call.streams.out(answer).map([&] { return exit_status(call.arguments, *prediction); });
+}
+
+}  // namespace ullage::cli

@@ -1,0 +1,219 @@
+#include "cli/train_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "cli/size_check.h"
+
+namespace ullage::cli {
+namespace {
+
+namespace pt = engines::pytorch;
+using report::Setting;
+
+constexpr std::int64_t kMostSamples = 1 << 20;
+constexpr std::int64_t kMostTokens = 1 << 26;
+constexpr std::int64_t kMostPixels = 1 << 16;
+constexpr std::int64_t kDefaultTokens = 2048;
+// The versions whose behaviour was recorded; others may differ.
+constexpr std::string_view kTorch = "2.14";
+constexpr std::string_view kTransformers = "5.12";
+
+template <class E>
+struct Named {
+  std::string_view name;
+  E value;
+};
+
+// The table has checked the name already; the first entry is the default.
+template <class E, std::size_t N>
+E choose(const Arguments& arguments, std::string_view option, const Named<E> (&names)[N]) {
+  const std::string given = arguments.text(option, names[0].name);
+  for (const Named<E>& entry : names) {
+    if (entry.name == given) return entry.value;
+  }
+  return names[0].value;
+}
+
+constexpr Named<pt::Kernels> kKernels[] = {{"cuda", pt::Kernels::cuda}, {"cuda-traced", pt::Kernels::cuda_traced}, {"cpu", pt::Kernels::cpu}};
+constexpr Named<DType> kPrecisions[] = {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"pure-bf16", DType::bf16}};
+constexpr Named<pt::Optimizer> kOptimizers[] = {{"adamw", pt::Optimizer::adamw}, {"sgd", pt::Optimizer::sgd},
+                                 {"sgd-momentum", pt::Optimizer::sgd_momentum}, {"none", pt::Optimizer::none}};
+constexpr Named<pt::OptimizerImpl> kImplementations[] = {{"foreach", pt::OptimizerImpl::foreach}, {"fused", pt::OptimizerImpl::fused},
+                                      {"loop", pt::OptimizerImpl::loop}};
+constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa}, {"eager", pt::AttentionImpl::eager}};
+constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
+constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"none", pt::Loss::none}};
+constexpr Named<pt::Step> kSteps[] = {{"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
+
+bool is_image(const model::Architecture& architecture) { return !architecture.image.arch.empty(); }
+
+Expected<void> check_version(const Arguments& arguments, std::string_view option, std::string_view known) {
+  const std::string given = arguments.text(option, known);
+  if (given == known || given.starts_with(std::string(known) + ".")) return {};
+  return fail(ErrorCode::unsupported, std::string(option), fmt::format("{} is not in this version; known is {}", given.substr(0, 40), known));
+}
+
+Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
+  constexpr std::array kOfText{"--seq-len", "--attention", "--recompute", "--recompute-reentrant"};
+  if (!is_image(architecture)) {
+    if (!arguments.has("--image-size")) return {};
+    return fail(ErrorCode::invalid_argument, "--image-size", fmt::format("{} takes text; use --seq-len", architecture.name));
+  }
+  for (const std::string_view option : kOfText) {
+    if (arguments.has(option)) return fail(ErrorCode::invalid_argument, std::string(option), fmt::format("{} takes images; leave this option out", architecture.name));
+  }
+  return {};
+}
+
+Expected<void> check_contradictions(const Arguments& arguments) {
+  if (arguments.has("--recompute-reentrant") && arguments.text("--recompute", "none") == "none") {
+    return fail(ErrorCode::invalid_argument, "--recompute-reentrant", "contradicts --recompute none; add --recompute full");
+  }
+  if (arguments.text("--step") == "forward" && (arguments.has("--grad-accum") || arguments.has("--clip-grad"))) {
+    return fail(ErrorCode::invalid_argument, "--step", "forward has no gradients; leave --grad-accum and --clip-grad out");
+  }
+  return {};
+}
+
+struct Batches {
+  std::int64_t micro = 1;
+  std::int64_t accumulated = 1;
+};
+
+tl::unexpected<Error> indivisible(std::int64_t global, std::string_view by, std::int64_t size) {
+  return fail(ErrorCode::invalid_argument, "--global-batch", fmt::format("{} is no multiple of {} {}; change one of them", global, by, size));
+}
+
+// Of micro-batch, accumulation and global batch one follows from the others.
+Expected<Batches> batches(const Arguments& arguments) {
+  const auto micro = arguments.integer("--micro-batch", 1, 1, kMostSamples);
+  if (!micro) return tl::unexpected<Error>(micro.error());
+  const auto accumulated = arguments.integer("--grad-accum", 1, 1, kMostSamples);
+  if (!accumulated) return tl::unexpected<Error>(accumulated.error());
+  const auto global = arguments.integer("--global-batch", *micro * *accumulated, 1, kMostSamples * kMostSamples);
+  if (!global) return tl::unexpected<Error>(global.error());
+  if (arguments.has("--micro-batch") && arguments.has("--grad-accum") && *global != *micro * *accumulated) {
+    return fail(ErrorCode::invalid_argument, "--global-batch",
+                fmt::format("{} contradicts --micro-batch {} and --grad-accum {}, which make {}; leave one out", *global, *micro, *accumulated, *micro * *accumulated));
+  }
+  if (arguments.has("--grad-accum")) {
+    if (*global % *accumulated != 0) return indivisible(*global, "--grad-accum", *accumulated);
+    return Batches{*global / *accumulated, *accumulated};
+  }
+  if (*global % *micro != 0) return indivisible(*global, "--micro-batch", *micro);
+  return Batches{*micro, *global / *micro};
+}
+
+std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& architecture, const pt::TrainOptions& o) {
+  std::vector<Setting> out{{"engine", std::string("pytorch")},
+                           {"modules", std::string(is_image(architecture) ? "torchvision" : "transformers")},
+                           {"torch", std::string(kTorch)},
+                           {"transformers", std::string(kTransformers)},
+                           {"kernels", a.text("--kernels", "cuda")},
+                           {"gpus", std::int64_t{1}},
+                           {"micro_batch", o.micro_batch}};
+  if (is_image(architecture)) out.push_back({"image_size", o.image_size});
+  else out.push_back({"seq_len", o.seq_len});
+  out.insert(out.end(), {{"grad_accum", o.grad_accum},
+                         {"global_batch", o.micro_batch * o.grad_accum},
+                         {"step", a.text("--step", "steady")},
+                         {"precision", a.text("--precision", "bf16")},
+                         {"optimizer", a.text("--optimizer", "adamw")},
+                         {"optimizer_impl", a.text("--optimizer-impl", "foreach")},
+                         {"clip_grad", o.clip_grad}});
+  if (!is_image(architecture)) {
+    out.insert(out.end(), {{"attention", a.text("--attention", "sdpa")},
+                           {"recompute", a.text("--recompute", "none")},
+                           {"recompute_reentrant", o.recompute_reentrant}});
+  }
+  out.push_back({"loss", a.text("--loss", "full")});
+  return out;
+}
+
+// "--micro-batch 1, --seq-len 2048, …": what the user left to us.
+report::Message defaults_message(const Arguments& arguments, const model::Architecture& architecture, const pt::TrainOptions& options) {
+  std::vector<std::pair<std::string_view, std::string>> defaults{{"--micro-batch", std::to_string(options.micro_batch)}};
+  if (is_image(architecture)) defaults.emplace_back("--image-size", std::to_string(options.image_size));
+  else defaults.emplace_back("--seq-len", std::to_string(options.seq_len));
+  for (const auto& [option, value] : {std::pair{"--precision", "bf16"}, {"--optimizer", "adamw"}, {"--optimizer-impl", "foreach"}}) {
+    defaults.emplace_back(option, value);
+  }
+  if (!is_image(architecture)) {
+    defaults.emplace_back("--attention", "sdpa");
+    defaults.emplace_back("--recompute", "none");
+  }
+  defaults.emplace_back("--loss", "full");
+  defaults.emplace_back("--step", "steady");
+  defaults.emplace_back("--kernels", "cuda");
+  std::string list;
+  for (const auto& [option, value] : defaults) {
+    const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
+    if (!arguments.has(option) && !derived) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
+  }
+  if (!arguments.has("--clip-grad")) list += fmt::format("{}no clipping", list.empty() ? "" : ", ");
+  return {report::Text::assume_defaults, {{"options", list}}};
+}
+
+Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {
+  pt::TrainOptions out;
+  const auto batch = batches(arguments);
+  if (!batch) return tl::unexpected<Error>(batch.error());
+  const auto tokens = sequence_length(arguments, architecture);
+  if (!tokens) return tl::unexpected<Error>(tokens.error());
+  const auto pixels = image_size(arguments, architecture);
+  if (!pixels) return tl::unexpected<Error>(pixels.error());
+  const auto clip = arguments.number("--clip-grad", 0);
+  if (!clip) return tl::unexpected<Error>(clip.error());
+  out.micro_batch = batch->micro;
+  out.grad_accum = batch->accumulated;
+  out.seq_len = *tokens;
+  out.image_size = *pixels;
+  out.clip_grad = *clip;
+  out.kernels = choose(arguments, "--kernels", kKernels);
+  out.dtype = choose(arguments, "--precision", kPrecisions);
+  out.optimizer = choose(arguments, "--optimizer", kOptimizers);
+  out.optimizer_impl = choose(arguments, "--optimizer-impl", kImplementations);
+  out.recompute = choose(arguments, "--recompute", kRecomputes);
+  out.recompute_reentrant = arguments.has("--recompute-reentrant");
+  out.attention = choose(arguments, "--attention", kAttentions);
+  out.loss = choose(arguments, "--loss", kLosses);
+  out.step = choose(arguments, "--step", kSteps);
+  return out;
+}
+
+Expected<void> check_all(const Arguments& arguments, const model::Architecture& architecture) {
+  return check_version(arguments, "--torch", kTorch)
+      .and_then([&] { return check_version(arguments, "--transformers", kTransformers); })
+      .and_then([&] { return check_belongs(arguments, architecture); })
+      .and_then([&] { return check_contradictions(arguments); });
+}
+
+}  // namespace
+
+Expected<std::int64_t> sequence_length(const Arguments& arguments, const model::Architecture& architecture) {
+  const std::int64_t limit = architecture.max_positions > 0 ? architecture.max_positions : kDefaultTokens;
+  return arguments.integer("--seq-len", std::min(kDefaultTokens, limit), 1, kMostTokens);
+}
+
+Expected<std::int64_t> image_size(const Arguments& arguments, const model::Architecture& architecture) {
+  return arguments.integer("--image-size", architecture.image.size, 1, kMostPixels);
+}
+
+Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const model::Architecture& architecture) {
+  if (auto checked = check_all(arguments, architecture); !checked) return tl::unexpected<Error>(checked.error());
+  const auto options = read_options(arguments, architecture);
+  if (!options) return tl::unexpected<Error>(options.error());
+  if (auto countable = check_countable(architecture, *options); !countable) return tl::unexpected<Error>(countable.error());
+  TrainSetup out{*options, settings_of(arguments, architecture, *options), {defaults_message(arguments, architecture, *options)}, {}};
+  if (!is_image(architecture) && architecture.max_positions > 0 && options->seq_len > architecture.max_positions) {
+    out.warnings.push_back({report::Text::warn_positions, {{"seq_len", options->seq_len}, {"limit", architecture.max_positions}}});
+  }
+  return out;
+}
+
+}  // namespace ullage::cli

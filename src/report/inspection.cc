@@ -1,0 +1,178 @@
+#include "report/inspection.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <utility>
+
+namespace ullage::report {
+namespace {
+
+constexpr std::array<std::string_view, 7> kProducts{"mm",     "addmm",           "bmm",
+                                                    "baddbmm", "conv2d",         "flash_attention",
+                                                    "efficient_attention"};
+
+std::vector<std::int64_t> shape_of(const model::Parameter& parameter) {
+  std::vector<std::int64_t> out;
+  for (const model::Dimension& dim : parameter.dims) out.push_back(dim.size());
+  return out;
+}
+
+ParameterLine line_of(const model::Architecture& architecture, const model::Parameter& parameter) {
+  ParameterLine line{parameter.name, shape_of(parameter), 1, parameter.elements(), {}};
+  if (parameter.tied_to) line.tied_to = architecture.parameters[static_cast<std::size_t>(*parameter.tied_to)].name;
+  return line;
+}
+
+std::int64_t layers_of_kind(const model::Architecture& architecture, std::size_t kind) {
+  return std::count(architecture.layers.begin(), architecture.layers.end(), static_cast<std::uint8_t>(kind));
+}
+
+std::vector<ParameterLine> parameter_lines(const model::Architecture& architecture) {
+  std::vector<ParameterLine> out;
+  const auto add_outer = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) out.push_back(line_of(architecture, architecture.parameters[i]));
+  };
+  add_outer(0, architecture.layers_at);
+  for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
+    for (const model::Parameter& parameter : architecture.kinds[k].parameters) {
+      ParameterLine& line = out.emplace_back(line_of(architecture, parameter));
+      line.name = architecture.layer_prefix + "*." + parameter.name;
+      line.copies = layers_of_kind(architecture, k);
+    }
+  }
+  add_outer(architecture.layers_at, architecture.parameters.size());
+  return out;
+}
+
+std::vector<LayerGroup> layer_groups(const model::Architecture& architecture) {
+  std::vector<LayerGroup> out;
+  for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
+    const model::LayerKind& kind = architecture.kinds[k];
+    LayerGroup& group = out.emplace_back();
+    group.name = kind.name;
+    group.count = layers_of_kind(architecture, k);
+    for (const model::Parameter& parameter : kind.parameters) group.parameters += parameter.elements();
+    group.heads = kind.attention.heads;
+    group.kv_heads = kind.attention.kv_heads;
+    group.head_dim = kind.attention.head_dim;
+  }
+  return out;
+}
+
+std::int64_t buffer_bytes(const model::Architecture& architecture, DType dtype) {
+  std::int64_t total = 0;
+  for (const model::Buffer& buffer : architecture.buffers) {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : buffer.sizes) elements *= size;
+    total += elements * size_of(buffer.in_model_dtype ? dtype : buffer.dtype);
+  }
+  return total;
+}
+
+// Modules by (whether they are in a layer, name), in the order of their first operator.
+class Modules {
+ public:
+  explicit Modules(const model::Architecture& architecture) : architecture_(architecture) {}
+
+  void add(const memory::OpRecord& op, std::string_view module, bool product) {
+    ModuleLine& line = find(op.layer != memory::kNoLayer, module);
+    line.flops += op.flops;
+    if (product) line.macs += op.flops / 2;
+  }
+
+  // Parameters go to the module that their name begins with.
+  void add_parameters(const ParameterLine& parameter, bool in_layer) {
+    if (!parameter.tied_to.empty()) return;
+    std::string name = parameter.name.substr(0, parameter.name.rfind('.'));
+    if (in_layer) name = name.substr(architecture_.layer_prefix.size() + 2);
+    ModuleLine& line = find(in_layer, name);
+    line.parameters += parameter.elements * parameter.copies;
+    line.copies = parameter.copies;
+  }
+
+  std::vector<ModuleLine> take() { return std::move(lines_); }
+
+ private:
+  ModuleLine& find(bool in_layer, std::string_view module) {
+    const auto [at, is_new] = index_.try_emplace({in_layer, std::string(module)}, lines_.size());
+    if (!is_new) return lines_[at->second];
+    ModuleLine& line = lines_.emplace_back();
+    line.name = in_layer ? architecture_.layer_prefix + "*" + (module.empty() ? "" : ".") + std::string(module) : std::string(module);
+    line.copies = in_layer ? architecture_.layer_count() : 1;
+    return line;
+  }
+
+  const model::Architecture& architecture_;
+  std::map<std::pair<bool, std::string>, std::size_t> index_;
+  std::vector<ModuleLine> lines_;
+};
+
+bool is_product(std::string_view op) { return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end(); }
+
+std::vector<ModuleLine> module_lines(const model::Architecture& architecture, const std::vector<ParameterLine>& parameters,
+                                     const memory::Timeline& timeline) {
+  Modules modules(architecture);
+  for (const memory::OpRecord& op : timeline.ops) {
+    if (op.phase == memory::Phase::forward) modules.add(op, timeline.names[op.module], is_product(timeline.names[op.name]));
+  }
+  const std::string in_layer = architecture.layer_prefix + "*.";
+  for (const ParameterLine& line : parameters) {
+    modules.add_parameters(line, !architecture.layers.empty() && line.name.starts_with(in_layer));
+  }
+  return modules.take();
+}
+
+}  // namespace
+
+Inspection inspect(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
+                   const engines::pytorch::TrainRun& forward) {
+  const std::int64_t count = model::parameter_count(architecture);
+  Inspection out;
+  out.model = {architecture.name, architecture.family, count, count, count, multiply_saturated(count, size_of(options.dtype))};
+  out.dtype = options.dtype;
+  out.layer_count = architecture.layer_count();
+  out.vocab = architecture.vocab;
+  out.hidden = architecture.hidden;
+  out.max_positions = architecture.max_positions;
+  if (architecture.image.arch.empty()) out.seq_len = options.seq_len;
+  else out.image_size = options.image_size;
+  out.buffer_bytes = buffer_bytes(architecture, options.dtype);
+  out.layers = layer_groups(architecture);
+  out.parameters = parameter_lines(architecture);
+  out.modules = module_lines(architecture, out.parameters, forward.timeline);
+  for (const ModuleLine& line : out.modules) {
+    out.flops += line.flops;
+    out.macs += line.macs;
+  }
+  return out;
+}
+
+Expected<TensorFacts> inspect_tensor(std::string_view text, DType dtype, std::string_view where) {
+  TensorFacts out;
+  out.dtype = dtype;
+  out.elements = 1;
+  const char* at = text.data();
+  const char* end = text.data() + text.size();
+  while (true) {
+    std::int64_t size = 0;
+    const auto read = std::from_chars(at, end, size);
+    if (read.ec != std::errc{} || size < 1) {
+      return fail(ErrorCode::invalid_argument, std::string(where), fmt::format("'{}' is not a shape; write sizes of 1 or more such as 32x3x256x256", text.substr(0, 60)));
+    }
+    out.shape.push_back(size);
+    out.elements = multiply_saturated(out.elements, size);
+    at = read.ptr;
+    if (at == end) break;
+    if (*at != 'x' || ++at == end) at = end;  // what follows is no number
+  }
+  out.bytes = multiply_saturated(out.elements, size_of(dtype));
+  if (out.bytes > kMaxBytes / 2) return fail(ErrorCode::too_large, std::string(where), "more bytes than can be counted; use a smaller shape");
+  out.allocated_bytes = round_up(out.bytes, 512);
+  return out;
+}
+
+}  // namespace ullage::report

@@ -1,0 +1,129 @@
+// What is known about one prediction, as values: no text, no JSON. Renderers turn it into both.
+//
+// An absent optional means "not computed in this version", which JSON writes as null; it never means zero.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "memory/footprint.h"
+#include "memory/timeline.h"
+#include "report/messages.h"
+
+namespace ullage::report {
+
+struct ModelFacts {
+  std::string name;
+  std::string family;
+  std::int64_t parameters = 0;  // distinct ones: tied parameters once
+  std::int64_t trainable_parameters = 0;
+  std::int64_t active_parameters = 0;  // those that take part for one token
+  std::int64_t parameter_bytes = 0;    // elements times their size, without an allocator's rounding
+};
+
+// An empty name is a card without limit: no memory figures, no verdict.
+struct DeviceFacts {
+  std::string name;   // the catalogue's id
+  std::string title;  // the product's name
+  std::int64_t count = 1;
+  std::optional<std::int64_t> memory_bytes;
+  std::optional<std::int64_t> usable_bytes;
+  std::optional<memory::Range> usable_range;
+};
+
+// One resolved option, under its name with underscores.
+struct Setting {
+  std::string name;
+  std::variant<std::int64_t, double, bool, std::string> value;
+};
+
+// A moment of the step: the operator whose allocation led there. Without one, the moment before the first.
+struct Moment {
+  bool in_operator = false;
+  memory::Phase phase = memory::Phase::other;
+  std::string op;      // "mm"
+  std::string module;  // "self_attn.q_proj"; may be empty
+  std::optional<std::int64_t> layer;
+};
+
+struct Peak {
+  std::int64_t allocated_bytes = 0;
+  std::optional<std::int64_t> reserved_bytes;
+  std::optional<std::int64_t> process_bytes;
+  std::optional<memory::Range> reserved_range;
+  std::optional<memory::Range> process_range;
+  Moment at;
+};
+
+struct Why {
+  Message rule;
+  std::vector<std::pair<std::string, std::int64_t>> values;  // put into the rule; bytes unless the name says else
+  std::string source;
+};
+
+struct ComponentLine {
+  memory::Component component = memory::Component::unattributed;
+  memory::Level level = memory::Level::allocated;
+  std::int64_t bytes = 0;
+  Why why;
+};
+
+struct PhaseLine {
+  std::string name;  // "after_forward"
+  std::int64_t allocated_bytes = 0;
+  memory::ByComponent components{};
+};
+
+// Live blocks at the peak with the same purpose, name and layer.
+struct PartLine {
+  memory::Component component = memory::Component::unattributed;
+  std::optional<std::int64_t> layer;
+  std::string name;  // a parameter's name, or the module and the operator that made it
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+};
+
+struct LayerLine {
+  std::optional<std::int64_t> layer;  // absent: outside of layers
+  std::int64_t bytes = 0;
+};
+
+struct Fit {
+  std::optional<bool> fits;
+  std::optional<bool> certain;
+  std::optional<std::int64_t> headroom_bytes;          // usable less what the process needs
+  std::optional<std::int64_t> headroom_at_most_bytes;  // usable less allocated: the rest comes on top
+};
+
+// Floating-point operations of one step on one device, two for a multiply-accumulate.
+struct Work {
+  std::int64_t forward_flops = 0;
+  std::int64_t backward_flops = 0;
+  std::int64_t recompute_flops = 0;
+  std::int64_t optimizer_flops = 0;
+};
+
+struct Prediction {
+  std::string command;
+  ModelFacts model;
+  DeviceFacts device;
+  std::vector<Setting> setup;
+  Peak peak;
+  std::vector<ComponentLine> components;  // at the peak; those at Level::allocated add up to peak.allocated_bytes
+  std::vector<PhaseLine> phases;          // only those that the step reaches
+  std::vector<PartLine> parts;            // at the peak, largest first; they add up to peak.allocated_bytes
+  std::vector<LayerLine> layers;          // the same bytes by layer
+  Fit fit;
+  Work work;
+  std::vector<Message> assumptions;
+  std::vector<Message> warnings;
+};
+
+// The component lines and totals as a footprint, for memory::adds_up.
+memory::Footprint footprint_of(const Prediction& prediction);
+
+}  // namespace ullage::report

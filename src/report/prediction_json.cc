@@ -1,0 +1,160 @@
+#include "report/prediction_json.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "report/describe.h"
+
+namespace ullage::report {
+namespace {
+
+constexpr std::size_t kLargest = 50;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json or_null(const std::optional<memory::Range>& range) {
+  return range ? Json::array({range->low_bytes, range->high_bytes}) : Json(nullptr);
+}
+
+Json model_json(const ModelFacts& m) {
+  return {{"name", m.name},
+          {"family", m.family},
+          {"parameters", m.parameters},
+          {"trainable_parameters", m.trainable_parameters},
+          {"active_parameters", m.active_parameters},
+          {"parameter_bytes", m.parameter_bytes}};
+}
+
+Json device_json(const DeviceFacts& d) {
+  return {{"name", d.name},
+          {"count", d.count},
+          {"memory_bytes", or_null(d.memory_bytes)},
+          {"usable_bytes", or_null(d.usable_bytes)},
+          {"usable_range_bytes", or_null(d.usable_range)}};
+}
+
+Json setup_json(const std::vector<Setting>& setup) {
+  Json out = Json::object();
+  for (const Setting& setting : setup) std::visit([&](const auto& value) { out[setting.name] = value; }, setting.value);
+  return out;
+}
+
+Json peak_json(const Peak& p) {
+  return {{"allocated_bytes", p.allocated_bytes},
+          {"reserved_bytes", or_null(p.reserved_bytes)},
+          {"process_bytes", or_null(p.process_bytes)},
+          {"at", machine_name(p.at)},
+          {"reserved_range_bytes", or_null(p.reserved_range)},
+          {"process_range_bytes", or_null(p.process_range)}};
+}
+
+std::string_view level_name(memory::Level level) {
+  switch (level) {
+    case memory::Level::allocated: return "allocated";
+    case memory::Level::reserved: return "reserved";
+    case memory::Level::process: return "process";
+  }
+  return "process";
+}
+
+Json why_json(const Why& why) {
+  Json values = Json::object();
+  for (const auto& [name, value] : why.values) values[name] = value;
+  return {{"rule", render(why.rule)}, {"values", std::move(values)}, {"source", why.source}};
+}
+
+Json components_json(const std::vector<ComponentLine>& lines) {
+  Json out = Json::array();
+  for (const ComponentLine& line : lines) {
+    out.push_back({{"name", memory::name_of(line.component)},
+                   {"bytes", line.bytes},
+                   {"in", level_name(line.level)},
+                   {"why", why_json(line.why)}});
+  }
+  return out;
+}
+
+// The same components in every phase, so that a reader never has to ask whether one is there.
+Json by_component(const memory::ByComponent& bytes, const std::vector<ComponentLine>& lines) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < memory::kComponents; ++i) {
+    const auto component = static_cast<memory::Component>(i);
+    const bool listed = std::any_of(lines.begin(), lines.end(), [&](const ComponentLine& l) { return l.component == component; });
+    if (listed || bytes[i] != 0) out[std::string(memory::name_of(component))] = bytes[i];
+  }
+  return out;
+}
+
+Json phases_json(const Prediction& p) {
+  Json out = Json::array();
+  for (const PhaseLine& phase : p.phases) {
+    out.push_back({{"name", phase.name},
+                   {"allocated_bytes", phase.allocated_bytes},
+                   {"components", by_component(phase.components, p.components)}});
+  }
+  return out;
+}
+
+Json largest_json(const std::vector<PartLine>& parts) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < std::min(parts.size(), kLargest); ++i) {
+    const PartLine& part = parts[i];
+    out.push_back({{"name", part.name},
+                   {"component", memory::name_of(part.component)},
+                   {"layer", or_null(part.layer)},
+                   {"bytes", part.bytes},
+                   {"blocks", part.blocks}});
+  }
+  return out;
+}
+
+Json layers_json(const std::vector<LayerLine>& layers) {
+  Json out = Json::array();
+  for (const LayerLine& line : layers) out.push_back({{"layer", or_null(line.layer)}, {"bytes", line.bytes}});
+  return out;
+}
+
+Json work_json(const Work& w) {
+  return {{"forward_flops", w.forward_flops},
+          {"backward_flops", w.backward_flops},
+          {"recompute_flops", w.recompute_flops},
+          {"optimizer_flops", w.optimizer_flops}};
+}
+
+Json messages_json(const std::vector<Message>& messages) {
+  Json out = Json::array();
+  for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
+  return out;
+}
+
+}  // namespace
+
+std::string prediction_json(const Prediction& p) {
+  Json out = {{"schema", "ullage.prediction/1"}, {"command", p.command}};
+  out["model"] = model_json(p.model);
+  out["device"] = device_json(p.device);
+  out["setup"] = setup_json(p.setup);
+  out["peak"] = peak_json(p.peak);
+  out["components"] = components_json(p.components);
+  out["phases"] = phases_json(p);
+  out["largest"] = largest_json(p.parts);
+  out["layers"] = layers_json(p.layers);
+  out["work"] = work_json(p.work);
+  out["ranks"] = nullptr;
+  out["host"] = nullptr;
+  out["fits"] = or_null(p.fit.fits);
+  out["fits_certain"] = or_null(p.fit.certain);
+  out["headroom_bytes"] = or_null(p.fit.headroom_bytes);
+  out["headroom_at_most_bytes"] = or_null(p.fit.headroom_at_most_bytes);
+  out["totals"] = {{"process_bytes", nullptr}};
+  out["speed"] = nullptr;
+  out["advice"] = nullptr;
+  out["assumptions"] = messages_json(p.assumptions);
+  out["warnings"] = messages_json(p.warnings);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ullage::report

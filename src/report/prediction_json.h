@@ -1,0 +1,13 @@
+// A prediction as the JSON of docs/schema/prediction.json.
+#pragma once
+
+#include <string>
+
+#include "report/prediction.h"
+
+namespace ullage::report {
+
+// One document with a newline behind it; texts are English.
+std::string prediction_json(const Prediction& prediction);
+
+}  // namespace ullage::report

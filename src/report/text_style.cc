@@ -1,0 +1,33 @@
+#include "report/text_style.h"
+
+#include "report/layout.h"
+
+namespace ullage::report {
+namespace {
+
+std::string_view escape_of(TextPage::Tone tone) {
+  switch (tone) {
+    case TextPage::Tone::plain: return "";
+    case TextPage::Tone::strong: return "\x1b[1m";
+    case TextPage::Tone::good: return "\x1b[32m";
+    case TextPage::Tone::bad: return "\x1b[1;31m";
+    case TextPage::Tone::unsure: return "\x1b[33m";
+    case TextPage::Tone::faint: return "\x1b[2m";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string TextPage::toned(std::string_view text, Tone tone) const {
+  if (!style_.color || tone == Tone::plain || text.empty()) return std::string(text);
+  return std::string(escape_of(tone)).append(text).append("\x1b[0m");
+}
+
+void TextPage::item(const Message& message) { line("  - " + wrap(say(message), style_.columns - 4, 4)); }
+
+void TextPage::paragraph(std::string_view text, std::size_t indent) {
+  line(std::string(indent, ' ') + wrap(text, style_.columns - indent, indent));
+}
+
+}  // namespace ullage::report

@@ -1,0 +1,206 @@
+#include "report/train_report.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "report/part_names.h"
+#include "report/why.h"
+
+namespace ullage::report {
+namespace {
+
+using engines::pytorch::Kernels;
+using engines::pytorch::Step;
+using engines::pytorch::TrainRun;
+using memory::Component;
+
+// Shown even where they are zero.
+constexpr std::array kAlways{Component::parameters, Component::gradients, Component::optimizer, Component::activations,
+                             Component::temporaries};
+
+bool is_always_shown(Component component) {
+  return std::find(kAlways.begin(), kAlways.end(), component) != kAlways.end();
+}
+
+ModelFacts model_facts(const TrainQuestion& question) {
+  const std::int64_t parameters = model::parameter_count(question.architecture);
+  return {question.architecture.name, question.architecture.family, parameters, parameters, parameters,
+          multiply_saturated(parameters, size_of(question.options.dtype))};
+}
+
+DeviceFacts device_facts(const hardware::Gpu* gpu) {
+  if (gpu == nullptr) return {};
+  return {gpu->id, gpu->name, 1, gpu->memory_bytes, gpu->usable_bytes,
+          memory::Range{gpu->usable_range_bytes.low, gpu->usable_range_bytes.high}};
+}
+
+// Who allocated last before `event`; nobody if that was before the step.
+Moment moment_of(const TrainRun& run, std::uint32_t event) {
+  const memory::Timeline& timeline = run.timeline;
+  if (event <= run.before_step) return {};
+  const memory::OpId op = timeline.blocks[timeline.events[event - 1].block].op;
+  if (op == memory::kNone) return {};
+  const memory::OpRecord& record = timeline.ops[op];
+  Moment out{true, record.phase, std::string(timeline.names[record.name]), std::string(timeline.names[record.module]), {}};
+  if (record.layer != memory::kNoLayer) out.layer = record.layer;
+  return out;
+}
+
+std::vector<PartLine> parts_at(const TrainRun& run, std::uint32_t event) {
+  std::vector<PartLine> out;
+  for (const memory::Part& part : memory::parts_at(run.timeline, event)) {
+    PartLine& line = out.emplace_back(PartLine{part.component, {}, name_of(part, run.timeline.names), part.bytes, part.blocks});
+    if (part.layer != memory::kNoLayer) line.layer = part.layer;
+  }
+  return out;
+}
+
+std::vector<LayerLine> layers_of(std::span<const PartLine> parts, std::int64_t layers) {
+  std::vector<LayerLine> out(static_cast<std::size_t>(layers) + 1);
+  for (std::size_t i = 1; i < out.size(); ++i) out[i].layer = static_cast<std::int64_t>(i) - 1;
+  for (const PartLine& part : parts) out[part.layer ? static_cast<std::size_t>(*part.layer) + 1 : 0].bytes += part.bytes;
+  return out;
+}
+
+PhaseLine phase(std::string name, const memory::Moment& moment) { return {std::move(name), moment.bytes, moment.by_component}; }
+
+// The moments that the step reaches, in their order; the last one is the peak.
+std::vector<PhaseLine> phases_of(const memory::Sweep& sweep, bool forward_only) {
+  std::vector<PhaseLine> out{phase("before_step", sweep.at[0]), phase("forward_peak", sweep.highest[1]),
+                             phase("after_forward", sweep.at[1])};
+  if (!forward_only) {
+    out.push_back(phase("forward_backward_peak", sweep.highest[2]));
+    out.push_back(phase("after_backward", sweep.at[2]));
+    out.push_back(phase("after_step", sweep.at[3]));
+  }
+  out.push_back(phase("peak", sweep.highest.back()));
+  return out;
+}
+
+std::vector<ComponentLine> components_of(const TrainQuestion& question, const memory::Moment& peak,
+                                         std::span<const PartLine> parts) {
+  std::vector<ComponentLine> out;
+  for (std::size_t i = 0; i < memory::kComponents; ++i) {
+    const auto component = static_cast<Component>(i);
+    const std::int64_t bytes = peak.by_component[i];
+    if (bytes == 0 && !is_always_shown(component)) continue;
+    out.push_back({component, memory::Level::allocated, bytes, why_of(question, component, bytes, parts)});
+  }
+  return out;
+}
+
+// What allocates no more than the card has may still not fit: caches, the context and libraries come on top.
+Fit fit_of(std::int64_t allocated_bytes, const hardware::Gpu* gpu, Kernels kernels) {
+  Fit out;
+  if (gpu == nullptr || kernels == Kernels::cpu) return out;
+  out.headroom_at_most_bytes = gpu->usable_bytes - allocated_bytes;
+  if (allocated_bytes > gpu->usable_bytes) {
+    out.fits = false;
+    out.certain = allocated_bytes > gpu->usable_range_bytes.high;
+  }
+  return out;
+}
+
+void add_work(Work& to, const memory::OpRecord& op) {
+  switch (op.phase) {
+    case memory::Phase::forward: to.forward_flops += op.flops; break;
+    case memory::Phase::backward: to.backward_flops += op.flops; break;
+    case memory::Phase::recompute: to.recompute_flops += op.flops; break;
+    case memory::Phase::optimizer: to.optimizer_flops += op.flops; break;
+    default: break;
+  }
+}
+
+// The last micro-batch counts once more for each further one; a forward operator behind a backward one begins it.
+Work work_of(const TrainRun& run, std::int64_t further) {
+  Work all;
+  Work last;
+  memory::Phase before = memory::Phase::setup;
+  for (const memory::OpRecord& op : run.timeline.ops) {
+    if (op.phase == memory::Phase::forward && before == memory::Phase::backward) last = {};
+    if (op.phase != memory::Phase::setup) before = op.phase;
+    add_work(all, op);
+    add_work(last, op);
+  }
+  all.forward_flops += further * last.forward_flops;
+  all.backward_flops += further * last.backward_flops;
+  all.recompute_flops += further * last.recompute_flops;
+  return all;
+}
+
+bool has_attention(const model::Architecture& architecture) {
+  return !architecture.kinds.empty() && architecture.kinds[0].attention.kind != model::AttentionKind::none;
+}
+
+// What the card cannot do, with the reason.
+std::vector<Message> warnings_of(const TrainQuestion& question) {
+  std::vector<Message> out;
+  const hardware::Gpu* gpu = question.gpu;
+  if (gpu == nullptr || question.options.kernels == Kernels::cpu) return out;
+  const std::string capability = gpu->compute_capability ? hardware::to_string(*gpu->compute_capability) : "?";
+  if (question.options.dtype == DType::bf16 && hardware::supports_bf16(*gpu) == hardware::Support::no) {
+    out.push_back({Text::warn_no_bf16, {{"gpu", gpu->name}, {"capability", capability}}});
+  }
+  if (has_attention(question.architecture) && question.options.attention == engines::pytorch::AttentionImpl::sdpa &&
+      is_half(question.options.dtype) && hardware::supports_flash_attention_2(*gpu) == hardware::Support::no) {
+    out.push_back({Text::warn_no_flash, {{"gpu", gpu->name}, {"capability", capability}}});
+  }
+  if (gpu->vendor != "NVIDIA") out.push_back({Text::warn_not_cuda, {{"gpu", gpu->name}}});
+  if (gpu->usable_basis == hardware::UsableBasis::guess) {
+    out.push_back({Text::warn_usable_guess, {{"gpu", gpu->name}, {"bytes", Bytes{gpu->usable_bytes}}}});
+  }
+  return out;
+}
+
+Text basis_text(hardware::UsableBasis basis) {
+  switch (basis) {
+    case hardware::UsableBasis::runtime_total: return Text::usable_runtime;
+    case hardware::UsableBasis::nvidia_smi_rule: return Text::usable_nvidia_smi;
+    case hardware::UsableBasis::datasheet_rule: return Text::usable_datasheet;
+    case hardware::UsableBasis::guess: return Text::usable_guess;
+    case hardware::UsableBasis::given: return Text::usable_given;
+  }
+  return Text::usable_guess;
+}
+
+std::vector<Message> assumptions_of(const TrainQuestion& question) {
+  std::vector<Message> out;
+  out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
+  out.push_back({Text::assume_eager, {}});
+  if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
+  if (question.gpu != nullptr) {
+    out.push_back({Text::assume_usable,
+                   {{"gpu", question.gpu->name}, {"bytes", Bytes{question.gpu->usable_bytes}},
+                    {"basis", basis_text(question.gpu->usable_basis)}}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Prediction train_report(const TrainQuestion& question) {
+  const TrainRun& run = question.run;
+  const bool forward_only = question.options.step == Step::forward;
+  const std::array asked{run.before_step, run.after_forward, run.after_backward, run.after_step};
+  const memory::Sweep sweep = memory::sweep(run.timeline, std::span(asked).first(forward_only ? 2 : 4));
+  const memory::Moment& peak = sweep.highest.back();
+
+  Prediction out;
+  out.command = "train";
+  out.model = model_facts(question);
+  out.device = device_facts(question.gpu);
+  out.peak.allocated_bytes = peak.bytes;
+  out.peak.at = moment_of(run, peak.event);
+  out.parts = parts_at(run, peak.event);
+  out.layers = layers_of(out.parts, question.architecture.layer_count());
+  out.phases = phases_of(sweep, forward_only);
+  out.components = components_of(question, peak, out.parts);
+  out.fit = fit_of(peak.bytes, question.gpu, question.options.kernels);
+  out.work = work_of(run, question.further_micro_batches);
+  out.warnings = warnings_of(question);
+  out.assumptions = assumptions_of(question);
+  return out;
+}
+
+}  // namespace ullage::report

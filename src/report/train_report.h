@@ -1,0 +1,25 @@
+// From a simulated training step to the report about it.
+#pragma once
+
+#include "engines/pytorch/train.h"
+#include "hardware/gpu.h"
+#include "model/architecture.h"
+#include "report/prediction.h"
+
+namespace ullage::report {
+
+// All must outlive the call. `run` is what run_train_step made of the first two
+// (with fewer micro-batches where some are left to `further_micro_batches`).
+struct TrainQuestion {
+  const model::Architecture& architecture;
+  const engines::pytorch::TrainOptions& options;
+  const engines::pytorch::TrainRun& run;
+  const hardware::Gpu* gpu = nullptr;  // none: a card without limit
+  // Micro-batches of the step behind those in `run`, each equal to the last of them.
+  std::int64_t further_micro_batches = 0;
+};
+
+// `setup`, and the assumptions that only the caller knows (defaults, where the model came from), are left to it.
+Prediction train_report(const TrainQuestion& question);
+
+}  // namespace ullage::report

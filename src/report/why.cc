@@ -1,0 +1,85 @@
+#include "report/why.h"
+
+#include <optional>
+
+#include "report/part_names.h"
+
+namespace ullage::report {
+namespace {
+
+using engines::pytorch::Optimizer;
+using memory::Component;
+
+constexpr std::size_t kContributors = 5;
+constexpr std::string_view kTracked = "PyTorch 2.14 eager mode, operator by operator, as transformers 5.12 calls them";
+
+// States of the size of a parameter that an optimizer keeps (torch.optim 2.14).
+std::int64_t states_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adamw: return 2;
+    case Optimizer::sgd_momentum: return 1;
+    case Optimizer::sgd:
+    case Optimizer::none: return 0;
+  }
+  return 0;
+}
+
+std::int64_t element_bytes(const TrainQuestion& question) { return size_of(question.options.dtype); }
+
+// copies x elements x size, and what rounding adds; nothing where less than that is alive.
+std::optional<Why> per_element(const TrainQuestion& question, Text rule, std::int64_t copies, std::int64_t bytes) {
+  const std::int64_t elements = model::parameter_count(question.architecture);
+  const std::int64_t bare = multiply_saturated(copies * element_bytes(question), elements);
+  if (copies == 0 || bytes < bare) return std::nullopt;
+  const std::int64_t granularity = question.run.timeline.granularity_bytes;
+  return Why{{rule, {{"granularity", granularity}}},
+             {{"copies", copies}, {"elements", elements}, {"bytes_per_element", element_bytes(question)}, {"rounding_bytes", bytes - bare}},
+             {}};
+}
+
+Why sum_of_tensors(Text rule, Component component, std::int64_t bytes, std::span<const PartLine> parts) {
+  Why why{{rule, {}}, {}, std::string(kTracked)};
+  std::int64_t rest = bytes;
+  for (const Group& group : over_layers(parts)) {
+    if (group.component != component || why.values.size() == kContributors) continue;
+    why.values.emplace_back(group.name, group.bytes);
+    rest -= group.bytes;
+  }
+  if (rest != 0) why.values.emplace_back("all others", rest);
+  return why;
+}
+
+Why with_source(Why why, std::string source) {
+  why.source = std::move(source);
+  return why;
+}
+
+Text sum_rule(Component component) {
+  switch (component) {
+    case Component::gradients: return Text::why_gradients;
+    case Component::optimizer: return Text::why_optimizer_part;
+    case Component::buffers: return Text::why_buffers;
+    case Component::inputs: return Text::why_inputs;
+    case Component::activations: return Text::why_activations;
+    default: return Text::why_temporaries;
+  }
+}
+
+}  // namespace
+
+Why why_of(const TrainQuestion& question, Component component, std::int64_t bytes, std::span<const PartLine> parts) {
+  if (component == Component::parameters) {
+    if (auto why = per_element(question, Text::why_parameters, 1, bytes)) {
+      return with_source(*std::move(why), "shapes of the model's parameters; c10/cuda/CUDACachingAllocator.cpp for the rounding");
+    }
+  }
+  if (component == Component::optimizer) {
+    if (auto why = per_element(question, Text::why_optimizer, states_of(question.options.optimizer), bytes)) {
+      return with_source(*std::move(why), "torch.optim (PyTorch 2.14): states have their parameter's shape and type");
+    }
+  }
+  if (bytes == 0) return {{Text::why_nothing, {}}, {}, std::string(kTracked)};
+  return sum_of_tensors(sum_rule(component), component, bytes, parts);
+}
+
+}  // namespace ullage::report
