@@ -19,12 +19,15 @@ enum class Unit { gib, gb, mib, bytes };
 
 // Rounds up to a multiple of `granularity` (> 0).
 constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t granularity) {
+  const bool power_of_two = (granularity & (granularity - 1)) == 0;  // the usual case, without a division
+  if (power_of_two) return (bytes + granularity - 1) & ~(granularity - 1);
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
 // a*b, or kMaxBytes where the product does not fit (both must not be negative).
 constexpr std::int64_t multiply_saturated(std::int64_t a, std::int64_t b) {
-  return b != 0 && a > kMaxBytes / b ? kMaxBytes : a * b;
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMaxBytes : product;
 }
 
 // "15.92 GiB", "17.09 GB", "16302 MiB", "17094934528 B". GiB and GB step down to MiB/KiB/B (MB/kB/B)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace ullage::memory {
 namespace {
@@ -11,18 +12,18 @@ namespace {
 // tells only which block goes.
 class Live {
  public:
-  explicit Live(const Timeline& timeline)
-      : timeline_(timeline), component_(timeline.blocks.size(), Component::temporaries) {}
+  Live(const Timeline& timeline, const std::vector<std::int64_t>& block_bytes)
+      : block_bytes_(block_bytes), component_(timeline.blocks.size(), Component::temporaries) {}
 
   void apply(const Event& event) {
     if (event.space != Space::device) return;
     if (event.kind == EventKind::alloc) {
       component_[event.block] = event.component;
-      add(event.component, timeline_.block_bytes(event.block));
+      add(event.component, block_bytes_[event.block]);
     } else if (event.kind == EventKind::free) {
-      add(component_[event.block], -timeline_.block_bytes(event.block));
+      add(component_[event.block], -block_bytes_[event.block]);
     } else if (event.kind == EventKind::retag) {
-      const std::int64_t bytes = timeline_.block_bytes(event.block);
+      const std::int64_t bytes = block_bytes_[event.block];
       add(component_[event.block], -bytes);
       component_[event.block] = event.component;
       add(event.component, bytes);
@@ -39,7 +40,7 @@ class Live {
     bytes_ += bytes;
   }
 
-  const Timeline& timeline_;
+  const std::vector<std::int64_t>& block_bytes_;
   std::vector<Component> component_;
   ByComponent by_component_{};
   std::int64_t bytes_ = 0;
@@ -47,24 +48,61 @@ class Live {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::int64_t> rounded_bytes(const Timeline& timeline) {
+  std::vector<std::int64_t> out;
+  out.reserve(timeline.blocks.size());
+  for (const Block& block : timeline.blocks) out.push_back(round_up(block.requested_bytes, timeline.granularity_bytes));
+  return out;
+}
+
+// Where the highest moments lie: one pass that knows nothing of components.
+std::vector<std::uint32_t> highest_moments(const Timeline& timeline, const std::vector<std::int64_t>& block_bytes,
+                                           std::span<const std::uint32_t> asked) {
+  std::vector<std::uint32_t> out;
+  std::int64_t live = 0;
+  std::int64_t highest = 0;
+  std::uint32_t where = asked.front();
+  std::uint32_t position = 0;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    for (; position < asked[i]; ++position) {
+      const Event& event = timeline.events[position];
+      if (event.space != Space::device) continue;
+      if (event.kind == EventKind::alloc) live += block_bytes[event.block];
+      else if (event.kind == EventKind::free) live -= block_bytes[event.block];
+      if (i > 0 && live > highest) {
+        highest = live;
+        where = position + 1;
+      }
+    }
+    if (i == 0) highest = live;
+    out.push_back(where);
+  }
+  return out;
+}
+
+}  // namespace
+
 Sweep sweep(const Timeline& timeline, std::span<const std::uint32_t> events) {
   Sweep out;
   if (events.empty()) return out;
-  Live live(timeline);
-  Moment highest;
-  bool inside = false;
+  const std::vector<std::int64_t> block_bytes = rounded_bytes(timeline);
+  const std::vector<std::uint32_t> peaks = highest_moments(timeline, block_bytes, events);
+  out.at.resize(events.size());
+  out.highest.resize(events.size());
+  // Both kinds of moments come in order, so one more pass serves them all.
+  std::vector<std::pair<std::uint32_t, Moment*>> wanted;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    wanted.emplace_back(events[i], &out.at[i]);
+    wanted.emplace_back(peaks[i], &out.highest[i]);
+  }
+  std::stable_sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Live live(timeline, block_bytes);
   std::uint32_t position = 0;
-  for (const std::uint32_t asked : events) {
-    for (; position < asked; ++position) {
-      live.apply(timeline.events[position]);
-      if (inside && live.bytes() > highest.bytes) highest = live.moment(position + 1);
-    }
-    if (!inside) {
-      inside = true;
-      highest = live.moment(position);
-    }
-    out.at.push_back(live.moment(position));
-    out.highest.push_back(highest);
+  for (const auto& [event, moment] : wanted) {
+    for (; position < event; ++position) live.apply(timeline.events[position]);
+    *moment = live.moment(event);
   }
   return out;
 }
@@ -80,7 +118,8 @@ Moment peak_between(const Timeline& timeline, std::uint32_t from, std::uint32_t 
 }
 
 std::vector<Part> parts_at(const Timeline& timeline, std::uint32_t event) {
-  Live live(timeline);
+  const std::vector<std::int64_t> block_bytes = rounded_bytes(timeline);
+  Live live(timeline, block_bytes);
   std::vector<bool> alive(timeline.blocks.size(), false);
   for (std::uint32_t i = 0; i < event; ++i) {
     const Event& e = timeline.events[i];
@@ -101,7 +140,7 @@ std::vector<Part> parts_at(const Timeline& timeline, std::uint32_t event) {
     part.layer = block.layer;
     part.name = name;
     part.module = module;
-    part.bytes += timeline.block_bytes(id);
+    part.bytes += block_bytes[id];
     ++part.blocks;
   }
   std::vector<Part> out;

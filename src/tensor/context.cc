@@ -66,7 +66,8 @@ Tensor Context::make(const Dims& sizes, const Dims& strides, DType dtype) {
   impl.dtype = dtype;
   impl.sizes = sizes;
   impl.strides = strides;
-  impl.storage = allocate(multiply_saturated(numel(sizes), size_of(dtype)));
+  impl.elements = numel(sizes);
+  impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
   return out;
 }
 
@@ -76,6 +77,8 @@ Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) 
   Tensor out(tensors_.make());
   TensorImpl& impl = *out.impl();
   impl.dtype = of.dtype();
+  impl.elements = numel(sizes);
+  impl.is_view = true;
   impl.sizes = sizes;
   impl.strides = strides;
   impl.storage = of.impl()->storage;

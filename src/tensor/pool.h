@@ -86,18 +86,23 @@ template <class T, std::size_t N>
 class SmallList {
  public:
   std::size_t size() const { return size_; }
-  T& operator[](std::size_t i) { return i < N ? first_[i] : rest_[i - N]; }
-  const T& operator[](std::size_t i) const { return i < N ? first_[i] : rest_[i - N]; }
+  T& operator[](std::size_t i) { return i < N ? first_[i] : (*rest_)[i - N]; }
+  const T& operator[](std::size_t i) const { return i < N ? first_[i] : (*rest_)[i - N]; }
   T& push_back(T value) {
-    if (size_ >= N) rest_.resize(size_ - N + 1);
+    if (size_ >= N) grow();
     T& place = (*this)[size_++];
     place = std::move(value);
     return place;
   }
 
  private:
+  void grow() {
+    if (!rest_) rest_ = std::make_unique<std::vector<T>>();
+    rest_->resize(size_ - N + 1);
+  }
+
   T first_[N];
-  std::vector<T> rest_;
+  std::unique_ptr<std::vector<T>> rest_;
   std::size_t size_ = 0;
 };
 

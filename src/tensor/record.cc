@@ -70,6 +70,10 @@ Tensor Recording::finish(Tensor output_in) {
   return output;
 }
 
-Tensor detach(const Tensor& tensor) { return tensor.context().alias(tensor, tensor.sizes(), tensor.strides()); }
+Tensor detach(const Tensor& tensor) {
+  Tensor out = tensor.context().alias(tensor, tensor.sizes(), tensor.strides());
+  out.impl()->is_view = tensor.impl()->is_view;  // the same tensor under another name, not a view of it
+  return out;
+}
 
 }  // namespace ullage::tensor

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
-
 namespace ullage::tensor {
 
 void Dims::insert(int at, std::int64_t value) {
@@ -16,12 +14,6 @@ void Dims::insert(int at, std::int64_t value) {
 void Dims::erase(int at) {
   for (int i = at; i + 1 < size_; ++i) values_[static_cast<std::size_t>(i)] = values_[static_cast<std::size_t>(i + 1)];
   --size_;
-}
-
-std::int64_t numel(const Dims& sizes) {
-  std::int64_t total = 1;
-  for (const std::int64_t size : sizes) total = std::min(multiply_saturated(total, size), std::int64_t{1} << 62);
-  return total;
 }
 
 Dims contiguous_strides(const Dims& sizes) {
@@ -46,19 +38,21 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) {
 }
 
 bool is_dense(const Dims& sizes, const Dims& strides) {
-  // Walk the dimensions from the fastest: each stride must be the product of the faster sizes.
-  std::array<int, kMaxDims> order{};
-  int count = 0;
+  if (is_contiguous(sizes, strides)) return true;
+  // From the fastest dimension on: some dimension not met yet must have the stride that the met ones add up to.
+  unsigned left = 0;
   for (int i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return true;
-    if (sizes[i] != 1) order[static_cast<std::size_t>(count++)] = i;
+    if (sizes[i] != 1) left |= 1u << i;
   }
-  std::sort(order.begin(), order.begin() + count, [&](int a, int b) { return strides[a] < strides[b]; });
   std::int64_t expected = 1;
-  for (int i = 0; i < count; ++i) {
-    const int dim = order[static_cast<std::size_t>(i)];
-    if (strides[dim] != expected) return false;
-    expected *= sizes[dim];
+  while (left != 0) {
+    int next = -1;
+    for (int i = 0; i < sizes.size(); ++i) {
+      if ((left >> i & 1u) != 0 && strides[i] == expected) next = i;
+    }
+    if (next < 0) return false;
+    left &= ~(1u << next);
+    expected *= sizes[next];
   }
   return true;
 }

@@ -52,8 +52,16 @@ class Dims {
   int size_ = 0;
 };
 
-// Product of the sizes, at most 2^62 (saturated).
-std::int64_t numel(const Dims& sizes);
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 62;
+
+// Product of the sizes, at most kMaxElements.
+inline std::int64_t numel(const Dims& sizes) {
+  std::int64_t total = 1;
+  for (const std::int64_t size : sizes) {
+    if (__builtin_mul_overflow(total, size, &total)) return kMaxElements;
+  }
+  return total < kMaxElements ? total : kMaxElements;
+}
 
 // Row-major strides.
 Dims contiguous_strides(const Dims& sizes);

@@ -42,7 +42,7 @@ class Tensor {
   std::int64_t size(int dim) const { return sizes()[dim]; }
   int dim() const { return sizes().size(); }
   DType dtype() const;
-  std::int64_t numel() const { return tensor::numel(sizes()); }
+  std::int64_t numel() const;
   std::int64_t bytes() const { return numel() * size_of(dtype()); }  // of the elements, not of the storage
   bool contiguous() const { return is_contiguous(sizes(), strides()); }
   bool requires_grad() const;
@@ -60,8 +60,10 @@ struct TensorImpl {
   std::uint32_t refs = 0;
   DType dtype = DType::f32;
   bool leaf_requires_grad = false;
+  bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
   std::uint8_t output = 0;  // which output of grad_fn this is
+  std::int64_t elements = 0;  // product of the sizes
   Dims sizes;
   Dims strides;
   Ref<Storage> storage;
@@ -72,6 +74,7 @@ struct TensorImpl {
 
 inline const Dims& Tensor::sizes() const { return impl_->sizes; }
 inline const Dims& Tensor::strides() const { return impl_->strides; }
+inline std::int64_t Tensor::numel() const { return impl_->elements; }
 inline DType Tensor::dtype() const { return impl_->dtype; }
 inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->grad_fn); }
 inline Storage& Tensor::storage() const { return *impl_->storage; }

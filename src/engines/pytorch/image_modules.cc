@@ -9,14 +9,15 @@ using t::Tensor;
 Tensor TransformersModules::conv2d(const model::Conv2d& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));
   Tensor bias = optional_parameter(module.bias);
-  return t::conv2d(std::move(x), parameter(module.weight), std::move(bias), {module.stride, module.padding, module.groups});
+  return t::conv2d(std::move(x), parameter(module.weight), std::move(bias),
+                   {module.stride, module.padding, module.groups});
 }
 
 // The counter of batches is raised in place.
 Tensor TransformersModules::batch_norm2d(const model::BatchNorm2d& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));
-  return t::batch_norm(std::move(x), parameter(module.weight), parameter(module.bias), state_.buffer(module.running_mean),
-                       state_.buffer(module.running_var));
+  return t::batch_norm(std::move(x), parameter(module.weight), parameter(module.bias),
+                       state_.buffer(module.running_mean), state_.buffer(module.running_var));
 }
 
 Tensor TransformersModules::classification_loss(Tensor logits, Tensor labels) {

@@ -158,14 +158,13 @@ class Splicer {
   TrainRun run(std::int64_t layer_parameters) {
     stretch_stacked_norms(layer_parameters);
     Timeline& in = step_.timeline;
-    events_.resize(in.events.size() + event_.total());
-    ops_.resize(in.ops.size() + op_.total());
-    blocks_.resize(in.blocks.size() + block_.total());
+    events_.reserve(in.events.size() + event_.total());
+    ops_.reserve(in.ops.size() + op_.total());
+    blocks_.reserve(in.blocks.size() + block_.total());
     Section done{};
     for (const Junction& junction : junctions_) {
       copy_through(done, junction.pattern.from);
-      // The pattern itself, its copies, and the section behind them: all by their distance from the one before.
-      for (std::uint32_t i = 1; i <= copies_ + 2; ++i) repeat(junction, i);
+      repeat(junction);
       done = junction.after.to;
     }
     copy_through(done, {static_cast<std::uint32_t>(in.events.size()), static_cast<std::uint32_t>(in.ops.size()),
@@ -213,42 +212,66 @@ class Splicer {
 
   void copy_through(const Section& from, const Section& to) {
     const Timeline& in = step_.timeline;
-    for (std::uint32_t i = from.event; i < to.event; ++i) events_[next_event_++] = shifted(in.events[i]);
-    for (std::uint32_t i = from.op; i < to.op; ++i) ops_[next_op_++] = shifted(in.ops[i]);
-    for (std::uint32_t i = from.block; i < to.block; ++i) blocks_[next_block_++] = shifted(in.blocks[i]);
+    for (std::uint32_t i = from.event; i < to.event; ++i) events_.push_back(shifted(in.events[i]));
+    for (std::uint32_t i = from.op; i < to.op; ++i) ops_.push_back(shifted(in.ops[i]));
+    for (std::uint32_t i = from.block; i < to.block; ++i) blocks_.push_back(shifted(in.blocks[i]));
   }
 
-  // What the layer `steps` behind `before` does: its rows, every reference moved on as often as the pattern's moves
-  // from the layer before. References may cross the junction (a layer frees its predecessor's output), so they are
-  // reckoned from `before`, which lies with everything it refers to on one side.
-  void repeat(const Junction& junction, std::uint32_t steps) {
-    const Timeline& in = step_.timeline;
-    const Section& before = junction.before.from;
-    const Section& pattern = junction.pattern.from;
-    const Stretch& size = junction.pattern;
-    const auto layers = static_cast<std::int16_t>(static_cast<std::int32_t>(steps) * junction.step);
-    const auto move = [&](std::int16_t& layer) {
-      if (layer != memory::kNoLayer) layer = static_cast<std::int16_t>(layer + layers);
-    };
-    for (std::uint32_t i = 0; i < size.events(); ++i) {
-      const Event& row = in.events[before.event + i];
-      Event made = shifted(row);
-      made.block += steps * (in.events[pattern.event + i].block - row.block);
-      events_[next_event_++] = made;
+  // The pattern, its copies, and the section behind them: the rows of the layer before, every reference moved on once
+  // more for each layer by what the pattern's moves from the layer before. References may cross the junction (a layer
+  // frees its predecessor's output), so they are reckoned from `before`, which lies with all it refers to on one side.
+  void repeat(const Junction& junction) {
+    const std::uint32_t times = copies_ + 2;
+    repeat_events(junction, times);
+    repeat_ops(junction, times);
+    repeat_blocks(junction, times);
+  }
+
+  void repeat_events(const Junction& junction, std::uint32_t times) {
+    const std::uint32_t size = junction.pattern.events();
+    const Event* before = &step_.timeline.events[junction.before.from.event];
+    const Event* pattern = &step_.timeline.events[junction.pattern.from.event];
+    std::vector<Event> rows;
+    std::vector<std::uint32_t> distances;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      rows.push_back(shifted(before[i]));
+      distances.push_back(pattern[i].block - before[i].block);
     }
-    for (std::uint32_t i = 0; i < size.ops(); ++i) {
-      OpRecord made = shifted(in.ops[before.op + i]);
-      move(made.layer);
-      made.first_event += steps * size.events();
-      ops_[next_op_++] = made;
+    for (std::uint32_t copy = 0; copy < times; ++copy) {
+      for (std::uint32_t i = 0; i < size; ++i) rows[i].block += distances[i];
+      events_.insert(events_.end(), rows.begin(), rows.end());
     }
-    for (std::uint32_t i = 0; i < size.blocks(); ++i) {
-      const Block& row = in.blocks[before.block + i];
-      Block made = shifted(row);
-      move(made.layer);
-      made.op += steps * (in.blocks[pattern.block + i].op - row.op);
-      blocks_[next_block_++] = made;
+  }
+
+  void repeat_ops(const Junction& junction, std::uint32_t times) {
+    const OpRecord* before = &step_.timeline.ops[junction.before.from.op];
+    std::vector<OpRecord> rows;
+    for (std::uint32_t i = 0; i < junction.pattern.ops(); ++i) rows.push_back(shifted(before[i]));
+    for (std::uint32_t copy = 0; copy < times; ++copy) {
+      for (OpRecord& row : rows) {
+        move(row.layer, junction.step);
+        row.first_event += junction.pattern.events();
+      }
+      ops_.insert(ops_.end(), rows.begin(), rows.end());
     }
+  }
+
+  void repeat_blocks(const Junction& junction, std::uint32_t times) {
+    const Block* before = &step_.timeline.blocks[junction.before.from.block];
+    const Block* pattern = &step_.timeline.blocks[junction.pattern.from.block];
+    std::vector<Block> rows;
+    for (std::uint32_t i = 0; i < junction.pattern.blocks(); ++i) rows.push_back(shifted(before[i]));
+    for (std::uint32_t copy = 0; copy < times; ++copy) {
+      for (std::uint32_t i = 0; i < rows.size(); ++i) {
+        move(rows[i].layer, junction.step);
+        rows[i].op += pattern[i].op - before[i].op;
+      }
+      blocks_.insert(blocks_.end(), rows.begin(), rows.end());
+    }
+  }
+
+  static void move(std::int16_t& layer, std::int16_t step) {
+    if (layer != memory::kNoLayer) layer = static_cast<std::int16_t>(layer + step);
   }
 
   RecordedStep& step_;
@@ -259,9 +282,6 @@ class Splicer {
   std::vector<Event> events_;
   std::vector<OpRecord> ops_;
   std::vector<Block> blocks_;
-  std::size_t next_event_ = 0;
-  std::size_t next_op_ = 0;
-  std::size_t next_block_ = 0;
 };
 
 }  // namespace

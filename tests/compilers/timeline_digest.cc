@@ -1,0 +1,93 @@
+// Prints one line for each of a fixed set of training steps: its name, a digest of the timeline's bytes, the peak. Builds
+// of different compilers must print the same (DESIGN: order of evaluation, lifetimes of temporaries).
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "engines/pytorch/train.h"
+#include "model/family.h"
+
+namespace {
+
+using namespace ullage;
+using engines::pytorch::TrainOptions;
+
+// FNV-1a, 64 bits.
+std::uint64_t digest(const std::vector<std::uint8_t>& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
+  return hash;
+}
+
+struct Model {
+  const char* name;
+  const char* config;
+};
+
+constexpr Model kModels[] = {
+    {"llama", R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":9,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1001,"attention_bias":true,"attention_dropout":0.1})"},
+    {"llama-tied", R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000,"tie_word_embeddings":true,"rope_scaling":{"rope_type":"dynamic","factor":2.0}})"},
+    {"mistral", R"({"model_type":"mistral","hidden_size":256,"intermediate_size":688,"num_hidden_layers":8,"num_attention_heads":8,"num_key_value_heads":4,"vocab_size":1000,"sliding_window":16})"},
+    {"gpt2", R"({"model_type":"gpt2","n_embd":192,"n_head":3,"n_layer":7,"vocab_size":997,"n_positions":128})"},
+    {"gpt2-upcast", R"({"model_type":"gpt2","n_embd":192,"n_head":3,"n_layer":3,"vocab_size":997,"n_positions":128,"reorder_and_upcast_attn":true})"},
+};
+
+constexpr const char* kImages[] = {"alexnet", "vgg11", "vgg16_bn", "resnet18", "resnet50", "densenet121", "mobilenet_v2"};
+
+std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
+  using namespace engines::pytorch;
+  std::vector<std::pair<std::string, TrainOptions>> out;
+  TrainOptions base;
+  base.micro_batch = 2;
+  base.seq_len = 48;
+  const auto add = [&](std::string name, auto change) {
+    TrainOptions options = base;
+    change(options);
+    out.emplace_back(std::move(name), options);
+  };
+  add("bf16", [](TrainOptions&) {});
+  add("traced", [](TrainOptions& o) { o.kernels = Kernels::cuda_traced; });
+  add("cpu", [](TrainOptions& o) { o.kernels = Kernels::cpu; });
+  add("fp32-eager-clip", [](TrainOptions& o) { o.dtype = DType::f32; o.attention = AttentionImpl::eager; o.clip_grad = 1; });
+  add("fp16-eager-loop", [](TrainOptions& o) { o.dtype = DType::f16; o.attention = AttentionImpl::eager; o.optimizer_impl = OptimizerImpl::loop; });
+  add("full", [](TrainOptions& o) { o.recompute = Recompute::full; o.grad_accum = 2; });
+  add("reentrant", [](TrainOptions& o) { o.recompute = Recompute::full; o.recompute_reentrant = true; o.kernels = Kernels::cuda_traced; });
+  add("sgd-momentum-first", [](TrainOptions& o) { o.optimizer = Optimizer::sgd_momentum; o.step = Step::first; });
+  add("no-loss-no-optimizer", [](TrainOptions& o) { o.optimizer = Optimizer::none; o.loss = Loss::none; });
+  add("forward", [](TrainOptions& o) { o.step = Step::forward; });
+  return out;
+}
+
+bool print(const std::string& name, const Json& config, const TrainOptions& options) {
+  const auto architecture = model::build_architecture(config, name);
+  if (!architecture) return std::fprintf(stderr, "%s\n", to_string(architecture.error()).c_str()), false;
+  for (const bool splice : {false, true}) {
+    const auto run = engines::pytorch::run_train_step(*architecture, options, splice);
+    if (!run) return std::fprintf(stderr, "%s: %s\n", name.c_str(), to_string(run.error()).c_str()), false;
+    const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
+    const std::int64_t peak = memory::peak_between(run->timeline, run->before_step, end).bytes;
+    std::printf("%s%s %016llx %lld\n", name.c_str(), splice ? " spliced" : "",
+                static_cast<unsigned long long>(digest(memory::serialise(run->timeline))), static_cast<long long>(peak));
+  }
+  return true;
+}
+
+}  // namespace
+
+int main() {
+  bool good = true;
+  for (const Model& model : kModels) {
+    const auto config = parse_json(model.config, model.name);
+    for (const auto& [name, options] : text_set_ups()) good = print(std::string(model.name) + " " + name, *config, options) && good;
+  }
+  for (const char* arch : kImages) {
+    TrainOptions options;
+    options.micro_batch = 2;
+    options.dtype = DType::f32;
+    const Json config{{"model_type", "torchvision"}, {"arch", arch}};
+    good = print(arch, config, options) && good;
+    options.kernels = engines::pytorch::Kernels::cuda_traced;
+    good = print(std::string(arch) + " traced", config, options) && good;
+  }
+  return good ? 0 : 1;
+}
