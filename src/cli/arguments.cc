@@ -30,7 +30,8 @@ std::vector<std::string> Arguments::all(std::string_view option) const {
   return out;
 }
 
-Expected<std::int64_t> Arguments::integer(std::string_view option, std::int64_t fallback, std::int64_t low, std::int64_t high) const {
+Expected<std::int64_t> Arguments::integer(std::string_view option, std::int64_t fallback, std::int64_t low,
+                                          std::int64_t high) const {
   if (!has(option)) return fallback;
   const std::string given = text(option);
   std::int64_t value = 0;
@@ -48,7 +49,8 @@ Expected<double> Arguments::number(std::string_view option, double fallback) con
   char* end = nullptr;
   const double value = std::strtod(given.c_str(), &end);
   if (given.empty() || *end != '\0' || !std::isfinite(value) || value < 0) {
-    return fail(ErrorCode::invalid_argument, std::string(option), fmt::format("'{}' is not a number of 0 or more", given.substr(0, 60)));
+    return fail(ErrorCode::invalid_argument, std::string(option),
+                fmt::format("'{}' is not a number of 0 or more", given.substr(0, 60)));
   }
   return value;
 }
@@ -59,7 +61,8 @@ Expected<std::optional<std::int64_t>> Arguments::bytes(std::string_view option) 
 }
 
 tl::unexpected<Error> not_in_this_version(std::string where, std::string_view what) {
-  return fail(ErrorCode::unsupported, std::move(where), fmt::format("{}{}is not in this version", what, what.empty() ? "" : " "));
+  return fail(ErrorCode::unsupported, std::move(where),
+              fmt::format("{}{}is not in this version", what, what.empty() ? "" : " "));
 }
 
 }  // namespace ullage::cli

@@ -21,7 +21,8 @@ class Arguments {
   std::string text(std::string_view option, std::string_view fallback = {}) const;
   std::vector<std::string> all(std::string_view option) const;
   // A whole number from `low` to `high`.
-  Expected<std::int64_t> integer(std::string_view option, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
+  Expected<std::int64_t> integer(std::string_view option, std::int64_t fallback, std::int64_t low,
+                                 std::int64_t high) const;
   Expected<double> number(std::string_view option, double fallback) const;  // finite and not negative
   Expected<std::optional<std::int64_t>> bytes(std::string_view option) const;
   const std::vector<std::string>& positionals() const { return positionals_; }

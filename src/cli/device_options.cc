@@ -21,7 +21,8 @@ Expected<void> adjust(hardware::Gpu& gpu, const Arguments& arguments, ChosenDevi
 
 Expected<void> check_alone(const Arguments& arguments) {
   for (const std::string_view option : {"--gpu-memory", "--used"}) {
-    if (arguments.has(option)) return fail(ErrorCode::invalid_argument, std::string(option), "says something about a card; name it with --gpu");
+    if (arguments.has(option))
+      return fail(ErrorCode::invalid_argument, std::string(option), "says something about a card; name it with --gpu");
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "cli/help.h"
 
+#include <fmt/core.h>
+
 #include "report/layout.h"
 
 namespace ullage::cli {
@@ -15,7 +17,8 @@ constexpr std::size_t kColumns = 80;
 std::string row(const std::string& name, std::string_view help) {
   const std::size_t column = kNames + 4;
   const bool is_long = report::display_width(name) > kNames;
-  const std::string first = is_long ? "  " + name + "\n" + std::string(column, ' ') : "  " + report::pad_right(name, kNames) + "  ";
+  const std::string first =
+      is_long ? fmt::format("  {}\n{:{}}", name, "", column) : fmt::format("  {}  ", report::pad_right(name, kNames));
   std::string wrapped = report::wrap(help, kColumns - column, 0);
   for (std::size_t at = wrapped.find('\n'); at != std::string::npos; at = wrapped.find('\n', at + 1)) {
     wrapped.insert(at + 1, std::string(column, ' '));
@@ -23,22 +26,27 @@ std::string row(const std::string& name, std::string_view help) {
   return first + wrapped + "\n";
 }
 
-std::string heading(Text key, Language language) { return "\n" + std::string(report::text(key, language)) + "\n"; }
+std::string heading(Text key, Language language) { return fmt::format("\n{}\n", report::text(key, language)); }
 
 std::string options(std::span<const OptionSpec> table, Language language) {
   std::string out;
   for (const OptionSpec& option : table) {
     const std::string name(option.name);
-    out += row(option.value.empty() ? name : name + " " + std::string(option.value), report::text(option.help, language));
+    out += row(option.value.empty() ? name : fmt::format("{} {}", name, option.value),
+               report::text(option.help, language));
   }
   return out;
 }
 
 std::string usage(std::string command, std::string arguments, Language language) {
-  return report::render({Text::help_usage, {{"command", std::move(command)}, {"arguments", std::move(arguments)}}}, {language, Unit::gib}) + "\n";
+  return report::render({Text::help_usage, {{"command", std::move(command)}, {"arguments", std::move(arguments)}}},
+                        {language, Unit::gib}) +
+         "\n";
 }
 
-std::string paragraph(Text key, Language language) { return "\n" + report::wrap(report::text(key, language), kColumns, 0) + "\n"; }
+std::string paragraph(Text key, Language language) {
+  return fmt::format("\n{}\n", report::wrap(report::text(key, language), kColumns, 0));
+}
 
 }  // namespace
 
@@ -46,15 +54,16 @@ std::string general_help(Language language) {
   std::string out = std::string(report::text(Text::help_intro, language)) + "\n\n" + usage("COMMAND", "…", language);
   out += heading(Text::help_commands, language);
   for (const CommandSpec& command : commands()) {
-    out += row(std::string(command.name) + " " + std::string(command.positional), report::text(command.help, language));
+    out += row(fmt::format("{} {}", command.name, command.positional), report::text(command.help, language));
   }
   out += heading(Text::help_common, language) + options(common_options(), language);
   return out + paragraph(Text::help_model, language) + paragraph(Text::help_more, language);
 }
 
 std::string command_help(const CommandSpec& command, Language language) {
-  std::string out = "ullage " + std::string(command.name) + ": " + std::string(report::text(command.help, language)) + "\n\n";
-  out += usage(std::string(command.name), std::string(command.positional) + (command.many_positionals ? "…" : ""), language);
+  std::string out = fmt::format("ullage {}: {}\n\n", command.name, report::text(command.help, language));
+  out += usage(std::string(command.name), std::string(command.positional) + (command.many_positionals ? "…" : ""),
+               language);
   out += heading(Text::help_options, language) + options(command.options, language);
   out += heading(Text::help_common, language) + options(common_options(), language);
   return out;

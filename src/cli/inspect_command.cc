@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "cli/commands.h"
 #include "cli/model_source.h"
 #include "cli/output.h"
@@ -14,15 +16,23 @@ namespace pt = engines::pytorch;
 Expected<DType> dtype_of(const Arguments& arguments) {
   const std::string given = arguments.text("--dtype", "bf16");
   if (const auto dtype = parse_dtype(given)) return *dtype;
-  return fail(ErrorCode::invalid_argument, "--dtype", "'" + given.substr(0, 40) + "' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool");
+  return fail(ErrorCode::invalid_argument, "--dtype",
+              fmt::format("'{}' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool",
+                          given.substr(0, 40)));
 }
 
 // What a forward pass of one sample does.
-Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const model::Architecture& architecture, DType dtype) {
-  if (!is_floating(dtype)) return fail(ErrorCode::invalid_argument, "--dtype", "weights are floating-point numbers; choose fp32, bf16 or fp16");
+Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const model::Architecture& architecture,
+                                           DType dtype) {
+  if (!is_floating(dtype))
+    return fail(ErrorCode::invalid_argument, "--dtype",
+                "weights are floating-point numbers; choose fp32, bf16 or fp16");
   const bool image = !architecture.image.arch.empty();
   const std::string_view foreign = image ? "--seq-len" : "--image-size";
-  if (arguments.has(foreign)) return fail(ErrorCode::invalid_argument, std::string(foreign), architecture.name + (image ? " takes images; use --image-size" : " takes text; use --seq-len"));
+  if (arguments.has(foreign))
+    return fail(
+        ErrorCode::invalid_argument, std::string(foreign),
+        fmt::format("{} takes {}", architecture.name, image ? "images; use --image-size" : "text; use --seq-len"));
   const auto tokens = sequence_length(arguments, architecture);
   if (!tokens) return tl::unexpected<Error>(tokens.error());
   const auto pixels = image_size(arguments, architecture);
@@ -52,16 +62,20 @@ Expected<report::Inspection> inspect_model(const Invocation& call, DType dtype) 
 }
 
 Expected<std::string> tensor_answer(const Invocation& call, DType dtype, const report::TextStyle& style) {
-  if (!call.arguments.positionals().empty()) return fail(ErrorCode::invalid_argument, "--tensor", "describes a tensor without a model; leave MODEL out");
-  return report::inspect_tensor(call.arguments.text("--tensor"), dtype, "--tensor").map([&](const report::TensorFacts& tensor) {
-    return wants_json(call.arguments) ? report::tensor_json(tensor) : report::tensor_text(tensor, style);
-  });
+  if (!call.arguments.positionals().empty())
+    return fail(ErrorCode::invalid_argument, "--tensor", "describes a tensor without a model; leave MODEL out");
+  return report::inspect_tensor(call.arguments.text("--tensor"), dtype, "--tensor")
+      .map([&](const report::TensorFacts& tensor) {
+        return wants_json(call.arguments) ? report::tensor_json(tensor) : report::tensor_text(tensor, style);
+      });
 }
 
 Expected<std::string> model_answer(const Invocation& call, DType dtype, const report::TextStyle& style) {
-  if (call.arguments.positionals().empty()) return fail(ErrorCode::invalid_argument, "MODEL", "missing; name a model, or a shape with --tensor");
+  if (call.arguments.positionals().empty())
+    return fail(ErrorCode::invalid_argument, "MODEL", "missing; name a model, or a shape with --tensor");
   return inspect_model(call, dtype).map([&](const report::Inspection& inspection) {
-    return wants_json(call.arguments) ? report::inspection_json(inspection) : report::inspection_text(inspection, style);
+    return wants_json(call.arguments) ? report::inspection_json(inspection)
+                                      : report::inspection_text(inspection, style);
   });
 }
 
@@ -72,8 +86,11 @@ Expected<int> inspect_command(const Invocation& call) {
   if (!style) return tl::unexpected<Error>(style.error());
   const auto dtype = dtype_of(call.arguments);
   if (!dtype) return tl::unexpected<Error>(dtype.error());
-  const auto answer = call.arguments.has("--tensor") ? tensor_answer(call, *dtype, *style) : model_answer(call, *dtype, *style);
-  return answer.and_then([&](const std::string& text) { return call.streams.out(text); }).map([] { return int{kAnswered}; });
+  const auto answer =
+      call.arguments.has("--tensor") ? tensor_answer(call, *dtype, *style) : model_answer(call, *dtype, *style);
+  return answer.and_then([&](const std::string& text) { return call.streams.out(text); }).map([] {
+    return int{kAnswered};
+  });
 }
 
 }  // namespace ullage::cli

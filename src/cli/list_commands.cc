@@ -1,4 +1,6 @@
 // `ullage models` and `ullage gpus`.
+#include <fmt/core.h>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run.h"
@@ -47,7 +49,8 @@ Expected<void> read_capability(const Arguments& arguments, hardware::GpuFilter& 
   const std::string given = arguments.text("--min-compute-capability");
   filter.min_compute_capability = hardware::parse_compute_capability(given);
   if (filter.min_compute_capability) return {};
-  return fail(ErrorCode::invalid_argument, "--min-compute-capability", "'" + given.substr(0, 40) + "' is no compute capability; write one such as 8.0");
+  return fail(ErrorCode::invalid_argument, "--min-compute-capability",
+              fmt::format("'{}' is no compute capability; write one such as 8.0", given.substr(0, 40)));
 }
 
 Expected<hardware::GpuFilter> gpu_filter(const Arguments& arguments) {
@@ -61,7 +64,9 @@ Expected<hardware::GpuFilter> gpu_filter(const Arguments& arguments) {
   const auto year = arguments.integer("--min-year", 0, 1990, 2100);
   if (!year) return tl::unexpected<Error>(year.error());
   if (*year > 0) filter.min_year = static_cast<int>(*year);
-  return read_sizes(arguments, filter).and_then([&] { return read_capability(arguments, filter); }).map([&] { return filter; });
+  return read_sizes(arguments, filter).and_then([&] { return read_capability(arguments, filter); }).map([&] {
+    return filter;
+  });
 }
 
 Expected<std::vector<hardware::Gpu>> listed_gpus(const Arguments& arguments) {
@@ -78,7 +83,8 @@ Expected<int> models_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
   const std::vector<report::ListedModel> models = listed_models(call.arguments);
-  const std::string answer = wants_json(call.arguments) ? report::models_json(models) : report::models_text(models, *style);
+  const std::string answer =
+      wants_json(call.arguments) ? report::models_json(models) : report::models_text(models, *style);
   return call.streams.out(answer).map([] { return int{kAnswered}; });
 }
 

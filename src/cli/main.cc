@@ -48,7 +48,8 @@ Surroundings surroundings() {
   out.terminal = isatty(STDOUT_FILENO) != 0;
   const std::string encoding = encoding_locale();
   // A locale named "C" or none at all says nothing about the terminal behind a pipe; only a terminal is asked.
-  out.unicode = !out.terminal || encoding.find("UTF-8") != std::string::npos || encoding.find("utf8") != std::string::npos;
+  out.unicode =
+      !out.terminal || encoding.find("UTF-8") != std::string::npos || encoding.find("utf8") != std::string::npos;
   out.no_color = !variable("NO_COLOR").empty();
   if (out.terminal) out.columns = terminal_columns();
   return out;
@@ -63,7 +64,8 @@ ullage::Expected<void> write_out(std::string_view text) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const Streams streams{write_out, [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }, surroundings()};
+  const Streams streams{write_out, [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); },
+                        surroundings()};
   try {
     return ullage::cli::run(args, streams, ullage::cli::real_files());
   } catch (const std::exception& fault) {

@@ -60,34 +60,45 @@ std::string name_of_file(const std::string& path) {
   const std::string file = last_part(path);
   if (file != "config.json") return file.substr(0, file.rfind('.'));
   const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos || slash == 0 ? std::string() : last_part(path.substr(0, slash));
+  const std::string folder =
+      slash == std::string::npos || slash == 0 ? std::string() : last_part(path.substr(0, slash));
   return folder.empty() || folder == "." || folder == ".." ? "config.json" : folder;
 }
 
 Expected<Source> read_config(const std::string& path, const Files& files) {
   return files.read(path, kMaxJsonBytes)
       .and_then([&](const std::string& content) { return parse_json(content, path); })
-      .map([&](Json config) { return Source{name_of_file(path), path, std::move(config), {}, {}}; });
+      .map([&](Json config) {
+        return Source{name_of_file(path), path, std::move(config), {}, {}};
+      });
 }
 
 Expected<Source> read_folder(const std::string& path, const Files& files) {
   const std::string folder = without_slashes_behind(path);
   const std::string config = folder == "/" ? "/config.json" : folder + "/config.json";
   if (files.kind(config) == PathKind::none) {
-    return fail(ErrorCode::not_found, path, "is a folder without config.json; name the folder of a model or its config.json");
+    return fail(ErrorCode::not_found, path,
+                "is a folder without config.json; name the folder of a model or its config.json");
   }
   return read_config(config, files);
 }
 
 Source from_catalogue(model::CatalogueEntry entry) {
   Source out{entry.name, entry.name, std::move(entry.config), {}, {}};
-  if (!entry.provenance.empty()) out.assumptions.push_back({Text::assume_provenance, {{"provenance", entry.provenance}}});
-  if (!entry.note.empty()) out.warnings.push_back({Text::warn_model_note, {{"note", entry.note}}});
+  if (!entry.provenance.empty())
+    out.assumptions.push_back({Text::assume_provenance, {{"provenance", entry.provenance}}});
+  // docs/data.md: these words mark values that nobody looked up.
+  const bool doubtful =
+      entry.note.find("recalled") != std::string::npos || entry.note.find("inferred") != std::string::npos;
+  if (!entry.note.empty())
+    (doubtful ? out.warnings : out.assumptions).push_back({Text::note_on_model, {{"note", entry.note}}});
   return out;
 }
 
 tl::unexpected<Error> unknown(const std::string& name, Error error) {
-  if (looks_like_path(name)) return fail(ErrorCode::not_found, name, "no such file; name a config.json, its folder or a model of `ullage models`");
+  if (looks_like_path(name))
+    return fail(ErrorCode::not_found, name,
+                "no such file; name a config.json, its folder or a model of `ullage models`");
   if (error.code == ErrorCode::not_found && name.find('/') != std::string::npos) {
     error.message += "; fetching from the Hub is not in this version";
   }
@@ -95,7 +106,8 @@ tl::unexpected<Error> unknown(const std::string& name, Error error) {
 }
 
 Expected<Source> find_source(const std::string& name, const Files& files) {
-  if (name.empty()) return fail(ErrorCode::invalid_argument, "MODEL", "is empty; name a model of `ullage models` or a config.json");
+  if (name.empty())
+    return fail(ErrorCode::invalid_argument, "MODEL", "is empty; name a model of `ullage models` or a config.json");
   if (const std::string_view form = unread_form(name); !form.empty()) return not_in_this_version(name, form);
   Error error;
   if (!looks_like_path(name)) {
@@ -115,7 +127,8 @@ Expected<Source> find_source(const std::string& name, const Files& files) {
 Expected<void> set_fields(Source& source, const std::vector<std::string>& fields) {
   std::string list;
   for (const std::string& field : fields) {
-    if (!source.config.is_object()) return fail(ErrorCode::malformed, source.where, "expected a JSON object with the model's configuration");
+    if (!source.config.is_object())
+      return fail(ErrorCode::malformed, source.where, "expected a JSON object with the model's configuration");
     if (auto set = model::set_field(source.config, field); !set) return set;
     list += fmt::format("{}{}", list.empty() ? "" : ", ", field);
   }

@@ -26,7 +26,8 @@ constexpr OptionSpec kTrain[] = {
     {"--grad-accum", "N", Text::opt_grad_accum},
     {"--global-batch", "G", Text::opt_global_batch},
     {"--step", "first|steady|forward", Text::opt_step, "first|steady|forward"},
-    {"--precision", "fp32|bf16|fp16|pure-bf16", Text::opt_precision, "fp32|bf16|fp16|pure-bf16", "amp-bf16|amp-fp16|fp8"},
+    {"--precision", "fp32|bf16|fp16|pure-bf16", Text::opt_precision, "fp32|bf16|fp16|pure-bf16",
+     "amp-bf16|amp-fp16|fp8"},
     {"--optimizer", "adamw|sgd|sgd-momentum|none", Text::opt_optimizer, "adamw|sgd|sgd-momentum|none",
      "adafactor|adagrad|rmsprop|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8"},
     {"--optimizer-impl", "foreach|fused|loop", Text::opt_optimizer_impl, "foreach|fused|loop"},
@@ -37,7 +38,8 @@ constexpr OptionSpec kTrain[] = {
     {"--loss", "full|none", Text::opt_loss, "full|none", "chunked|fused"},
     {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
     {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
-    {"--modules", "transformers", Text::opt_modules, "transformers", "litgpt|torchtune|torchtitan|llm-foundry|megatron"},
+    {"--modules", "transformers", Text::opt_modules, "transformers",
+     "litgpt|torchtune|torchtitan|llm-foundry|megatron"},
     {"--torch", "V", Text::opt_torch},
     {"--transformers", "V", Text::opt_transformers},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
@@ -45,7 +47,8 @@ constexpr OptionSpec kTrain[] = {
 };
 
 constexpr std::string_view kTrainLater =
-    "--engine-version --peft --nodes --interconnect --image-max-pixels --video-max-frames --weights-dtype --param-dtype "
+    "--engine-version --peft --nodes --interconnect --image-max-pixels --video-max-frames --weights-dtype "
+    "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --optimizer-in-backward --use-precision-aware-optimizer "
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
     "--cuda-graph-scope --lora --lora-targets --lora-dropout --lora-dtype --modules-to-save --tuner --quantize-base "
@@ -55,10 +58,8 @@ constexpr std::string_view kTrainLater =
     "--load --advise --timeline --sweep --why";
 
 constexpr OptionSpec kInspect[] = {
-    {"--dtype", "fp32|bf16|…", Text::opt_dtype},
-    {"--seq-len", "S", Text::opt_inspect_seq_len},
-    {"--image-size", "N", Text::opt_image_size},
-    {"--tensor", "AxBxC", Text::opt_tensor},
+    {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},
+    {"--image-size", "N", Text::opt_image_size},         {"--tensor", "AxBxC", Text::opt_tensor},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
 };
 
@@ -76,7 +77,8 @@ constexpr OptionSpec kGpus[] = {
     {"--bf16", "", Text::opt_bf16},
     {"--fp8", "", Text::opt_fp8},
     {"--nvlink", "", Text::opt_nvlink},
-    {"--sort", "id|memory|usable|bandwidth|bf16|year|tdp", Text::opt_sort, "id|name|memory|usable|bandwidth|bf16|year|tdp"},
+    {"--sort", "id|memory|usable|bandwidth|bf16|year|tdp", Text::opt_sort,
+     "id|name|memory|usable|bandwidth|bf16|year|tdp"},
 };
 
 constexpr OptionSpec kValidate[] = {

@@ -9,21 +9,21 @@
 namespace ullage::cli {
 
 struct OptionSpec {
-  std::string_view name;           // "--seq-len"
-  std::string_view value;          // how its value is called in --help; empty: a flag
+  std::string_view name;   // "--seq-len"
+  std::string_view value;  // how its value is called in --help; empty: a flag
   report::Text help{};
-  std::string_view choices = {};   // "fp32|bf16": the values that work; empty: any
-  std::string_view later = {};     // values that the contract names and nothing has built yet
+  std::string_view choices = {};  // "fp32|bf16": the values that work; empty: any
+  std::string_view later = {};    // values that the contract names and nothing has built yet
   bool repeatable = false;
 };
 
 struct CommandSpec {
   std::string_view name;
-  std::string_view positional;     // "MODEL", "[TEXT]"; empty: none
+  std::string_view positional;  // "MODEL", "[TEXT]"; empty: none
   bool many_positionals = false;
   report::Text help{};
   std::span<const OptionSpec> options;
-  std::string_view later;          // options that nothing has built yet, separated by blanks
+  std::string_view later;  // options that nothing has built yet, separated by blanks
 };
 
 // Those of every command.

@@ -30,7 +30,8 @@ tl::unexpected<Error> unknown_option(const CommandSpec& command, const std::stri
   for_each_option(command, [&](const OptionSpec& option) { known.push_back(option.name); });
   const std::string hint = did_you_mean(nearest_names(name, known, 1));
   return fail(ErrorCode::invalid_argument, name.substr(0, kShown),
-              fmt::format("no such option; {}", hint.empty() ? fmt::format("`ullage {} --help` lists all", command.name) : hint));
+              fmt::format("no such option; {}",
+                          hint.empty() ? fmt::format("`ullage {} --help` lists all", command.name) : hint));
 }
 
 Expected<void> check_value(const OptionSpec& option, const std::string& value) {
@@ -67,12 +68,15 @@ Expected<void> take_positionals(const CommandSpec& command, const std::vector<st
   }
   const std::size_t most = command.positional.empty() ? 0 : command.many_positionals ? rest.size() : 1;
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    if (i >= most) return fail(ErrorCode::invalid_argument, rest[i].substr(0, kShown), "one argument too many; `ullage --help` shows what goes where");
+    if (i >= most)
+      return fail(ErrorCode::invalid_argument, rest[i].substr(0, kShown),
+                  "one argument too many; `ullage --help` shows what goes where");
     out.add_positional(rest[i]);
   }
   const bool needed = !command.positional.empty() && command.positional.front() != '[';
   if (needed && rest.empty() && !out.has("--help")) {
-    return fail(ErrorCode::invalid_argument, std::string(command.positional), fmt::format("missing; write `ullage {} {}`", command.name, command.positional));
+    return fail(ErrorCode::invalid_argument, std::string(command.positional),
+                fmt::format("missing; write `ullage {} {}`", command.name, command.positional));
   }
   return {};
 }
@@ -85,7 +89,8 @@ struct Added {
 std::vector<Added> add_options(CLI::App& app, const CommandSpec& command) {
   std::vector<Added> added;
   for_each_option(command, [&](const OptionSpec& option) {
-    CLI::Option* made = option.value.empty() ? app.add_flag(std::string(option.name)) : app.add_option(std::string(option.name));
+    CLI::Option* made =
+        option.value.empty() ? app.add_flag(std::string(option.name)) : app.add_option(std::string(option.name));
     if (!option.value.empty()) made->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     added.push_back({&option, made});
   });
@@ -113,7 +118,9 @@ Expected<Arguments> parse_arguments(const CommandSpec& command, std::span<const 
   } catch (const CLI::ParseError&) {
     const std::string option = without_value(added, args);
     if (!option.empty()) return fail(ErrorCode::invalid_argument, option, "needs a value");
-    return fail(ErrorCode::invalid_argument, {}, fmt::format("the arguments cannot be read; `ullage {} --help` shows how they are written", command.name));
+    return fail(
+        ErrorCode::invalid_argument, {},
+        fmt::format("the arguments cannot be read; `ullage {} --help` shows how they are written", command.name));
   }
   Arguments out;
   for (const Added& one : added) {

@@ -38,11 +38,14 @@ Expected<int> show_help(std::span<const std::string> rest, const Streams& stream
   return streams.out(general_help(language_of(*arguments, streams.surroundings))).map([] { return int{kAnswered}; });
 }
 
-Expected<int> run_command(const CommandSpec& command, std::span<const std::string> rest, const Streams& streams, const Files& files) {
+Expected<int> run_command(const CommandSpec& command, std::span<const std::string> rest, const Streams& streams,
+                          const Files& files) {
   const auto arguments = parse_arguments(command, rest);
   if (!arguments) return tl::unexpected<Error>(arguments.error());
   if (arguments->has("--help")) {
-    return streams.out(command_help(command, language_of(*arguments, streams.surroundings))).map([] { return int{kAnswered}; });
+    return streams.out(command_help(command, language_of(*arguments, streams.surroundings))).map([] {
+      return int{kAnswered};
+    });
   }
   return function_of(command.name)({*arguments, streams, files});
 }

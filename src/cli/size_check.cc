@@ -44,16 +44,21 @@ Expected<void> check_countable(const model::Architecture& architecture, const en
   const Layers layers = layers_of(architecture);
   const double parameters = layers.parameters + elements(architecture.parameters);
   if (parameters * 32 > kMost) {
-    return fail(ErrorCode::invalid_argument, architecture.name, "has more parameters than can be counted; check the dimensions of its configuration");
+    return fail(ErrorCode::invalid_argument, architecture.name,
+                "has more parameters than can be counted; check the dimensions of its configuration");
   }
   const bool image = !architecture.image.arch.empty();
-  const double positions = image ? static_cast<double>(options.image_size) * static_cast<double>(options.image_size) : static_cast<double>(options.seq_len);
+  const double positions = image ? static_cast<double>(options.image_size) * static_cast<double>(options.image_size)
+                                 : static_cast<double>(options.seq_len);
   const double samples = static_cast<double>(options.micro_batch);
-  const double widths = layers.widths + static_cast<double>(architecture.vocab + architecture.hidden) + (image ? 1e5 : 0);
+  const double widths =
+      layers.widths + static_cast<double>(architecture.vocab + architecture.hidden) + (image ? 1e5 : 0);
   const double activations = samples * positions * (widths * 16 + layers.heads * 16 * (image ? 0 : positions));
-  const double work = 8 * samples * positions * (parameters + widths) * static_cast<double>(std::min<std::int64_t>(options.grad_accum, 3));
+  const double work = 8 * samples * positions * (parameters + widths) *
+                      static_cast<double>(std::min<std::int64_t>(options.grad_accum, 3));
   if (activations > kMost || work > 8 * kMost || work * static_cast<double>(options.grad_accum) > 8 * kMost) {
-    return fail(ErrorCode::invalid_argument, image ? "--micro-batch" : "--seq-len", "more than can be counted; use a smaller micro-batch or shorter sequences");
+    return fail(ErrorCode::invalid_argument, image ? "--micro-batch" : "--seq-len",
+                "more than can be counted; use a smaller micro-batch or shorter sequences");
   }
   return {};
 }

@@ -13,10 +13,10 @@ namespace ullage::cli {
 
 // What the surroundings say about texts.
 struct Surroundings {
-  std::string language;        // as in LANG: "zh_CN.UTF-8"
-  bool terminal = false;       // standard output is one
-  bool unicode = true;         // the locale's encoding is UTF-8
-  bool no_color = false;       // NO_COLOR is set (no-color.org)
+  std::string language;   // as in LANG: "zh_CN.UTF-8"
+  bool terminal = false;  // standard output is one
+  bool unicode = true;    // the locale's encoding is UTF-8
+  bool no_color = false;  // NO_COLOR is set (no-color.org)
   std::size_t columns = 80;
 };
 

@@ -27,8 +27,9 @@ Expected<report::Prediction> predict_step(const LoadedModel& loaded, TrainSetup 
   simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
   const auto run = engines::pytorch::run_train_step(loaded.architecture, simulated);
   if (!run) return tl::unexpected<Error>(run.error());
-  report::Prediction out = report::train_report({loaded.architecture, setup.options, *run, device.gpu ? &*device.gpu : nullptr,
-                                                 setup.options.grad_accum - simulated.grad_accum});
+  report::Prediction out =
+      report::train_report({loaded.architecture, setup.options, *run, device.gpu ? &*device.gpu : nullptr,
+                            setup.options.grad_accum - simulated.grad_accum});
   out.setup = std::move(setup.settings);
   std::vector<report::Message> of_engine = std::move(out.assumptions);
   out.assumptions = std::move(setup.assumptions);
@@ -80,7 +81,8 @@ Expected<int> train_command(const Invocation& call) {
   if (!style) return tl::unexpected<Error>(style.error());
   const auto prediction = predict_training(call.arguments, call.files);
   if (!prediction) return tl::unexpected<Error>(prediction.error());
-  const std::string answer = wants_json(call.arguments) ? report::prediction_json(*prediction) : report::prediction_text(*prediction, *style);
+  const std::string answer =
+      wants_json(call.arguments) ? report::prediction_json(*prediction) : report::prediction_text(*prediction, *style);
   return call.streams.out(answer).map([&] { return exit_status(call.arguments, *prediction); });
 }
 

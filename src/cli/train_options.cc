@@ -39,43 +39,55 @@ E choose(const Arguments& arguments, std::string_view option, const Named<E> (&n
   return names[0].value;
 }
 
-constexpr Named<pt::Kernels> kKernels[] = {{"cuda", pt::Kernels::cuda}, {"cuda-traced", pt::Kernels::cuda_traced}, {"cpu", pt::Kernels::cpu}};
-constexpr Named<DType> kPrecisions[] = {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"pure-bf16", DType::bf16}};
-constexpr Named<pt::Optimizer> kOptimizers[] = {{"adamw", pt::Optimizer::adamw}, {"sgd", pt::Optimizer::sgd},
-                                 {"sgd-momentum", pt::Optimizer::sgd_momentum}, {"none", pt::Optimizer::none}};
-constexpr Named<pt::OptimizerImpl> kImplementations[] = {{"foreach", pt::OptimizerImpl::foreach}, {"fused", pt::OptimizerImpl::fused},
-                                      {"loop", pt::OptimizerImpl::loop}};
-constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa}, {"eager", pt::AttentionImpl::eager}};
+constexpr Named<pt::Kernels> kKernels[] = {
+    {"cuda", pt::Kernels::cuda}, {"cuda-traced", pt::Kernels::cuda_traced}, {"cpu", pt::Kernels::cpu}};
+constexpr Named<DType> kPrecisions[] = {
+    {"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"pure-bf16", DType::bf16}};
+constexpr Named<pt::Optimizer> kOptimizers[] = {{"adamw", pt::Optimizer::adamw},
+                                                {"sgd", pt::Optimizer::sgd},
+                                                {"sgd-momentum", pt::Optimizer::sgd_momentum},
+                                                {"none", pt::Optimizer::none}};
+constexpr Named<pt::OptimizerImpl> kImplementations[] = {
+    {"foreach", pt::OptimizerImpl::foreach}, {"fused", pt::OptimizerImpl::fused}, {"loop", pt::OptimizerImpl::loop}};
+constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa},
+                                                    {"eager", pt::AttentionImpl::eager}};
 constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
 constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"none", pt::Loss::none}};
-constexpr Named<pt::Step> kSteps[] = {{"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
+constexpr Named<pt::Step> kSteps[] = {
+    {"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
 
 bool is_image(const model::Architecture& architecture) { return !architecture.image.arch.empty(); }
 
 Expected<void> check_version(const Arguments& arguments, std::string_view option, std::string_view known) {
   const std::string given = arguments.text(option, known);
   if (given == known || given.starts_with(std::string(known) + ".")) return {};
-  return fail(ErrorCode::unsupported, std::string(option), fmt::format("{} is not in this version; known is {}", given.substr(0, 40), known));
+  return fail(ErrorCode::unsupported, std::string(option),
+              fmt::format("{} is not in this version; known is {}", given.substr(0, 40), known));
 }
 
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
   constexpr std::array kOfText{"--seq-len", "--attention", "--recompute", "--recompute-reentrant"};
   if (!is_image(architecture)) {
     if (!arguments.has("--image-size")) return {};
-    return fail(ErrorCode::invalid_argument, "--image-size", fmt::format("{} takes text; use --seq-len", architecture.name));
+    return fail(ErrorCode::invalid_argument, "--image-size",
+                fmt::format("{} takes text; use --seq-len", architecture.name));
   }
   for (const std::string_view option : kOfText) {
-    if (arguments.has(option)) return fail(ErrorCode::invalid_argument, std::string(option), fmt::format("{} takes images; leave this option out", architecture.name));
+    if (arguments.has(option))
+      return fail(ErrorCode::invalid_argument, std::string(option),
+                  fmt::format("{} takes images; leave this option out", architecture.name));
   }
   return {};
 }
 
 Expected<void> check_contradictions(const Arguments& arguments) {
   if (arguments.has("--recompute-reentrant") && arguments.text("--recompute", "none") == "none") {
-    return fail(ErrorCode::invalid_argument, "--recompute-reentrant", "contradicts --recompute none; add --recompute full");
+    return fail(ErrorCode::invalid_argument, "--recompute-reentrant",
+                "contradicts --recompute none; add --recompute full");
   }
   if (arguments.text("--step") == "forward" && (arguments.has("--grad-accum") || arguments.has("--clip-grad"))) {
-    return fail(ErrorCode::invalid_argument, "--step", "forward has no gradients; leave --grad-accum and --clip-grad out");
+    return fail(ErrorCode::invalid_argument, "--step",
+                "forward has no gradients; leave --grad-accum and --clip-grad out");
   }
   return {};
 }
@@ -86,7 +98,8 @@ struct Batches {
 };
 
 tl::unexpected<Error> indivisible(std::int64_t global, std::string_view by, std::int64_t size) {
-  return fail(ErrorCode::invalid_argument, "--global-batch", fmt::format("{} is no multiple of {} {}; change one of them", global, by, size));
+  return fail(ErrorCode::invalid_argument, "--global-batch",
+              fmt::format("{} is no multiple of {} {}; change one of them", global, by, size));
 }
 
 // Of micro-batch, accumulation and global batch one follows from the others.
@@ -99,7 +112,8 @@ Expected<Batches> batches(const Arguments& arguments) {
   if (!global) return tl::unexpected<Error>(global.error());
   if (arguments.has("--micro-batch") && arguments.has("--grad-accum") && *global != *micro * *accumulated) {
     return fail(ErrorCode::invalid_argument, "--global-batch",
-                fmt::format("{} contradicts --micro-batch {} and --grad-accum {}, which make {}; leave one out", *global, *micro, *accumulated, *micro * *accumulated));
+                fmt::format("{} contradicts --micro-batch {} and --grad-accum {}, which make {}; leave one out",
+                            *global, *micro, *accumulated, *micro * *accumulated));
   }
   if (arguments.has("--grad-accum")) {
     if (*global % *accumulated != 0) return indivisible(*global, "--grad-accum", *accumulated);
@@ -109,7 +123,8 @@ Expected<Batches> batches(const Arguments& arguments) {
   return Batches{*micro, *global / *micro};
 }
 
-std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& architecture, const pt::TrainOptions& o) {
+std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& architecture,
+                                 const pt::TrainOptions& o) {
   std::vector<Setting> out{{"engine", std::string("pytorch")},
                            {"modules", std::string(is_image(architecture) ? "torchvision" : "transformers")},
                            {"torch", std::string(kTorch)},
@@ -136,11 +151,14 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
 }
 
 // "--micro-batch 1, --seq-len 2048, …": what the user left to us.
-report::Message defaults_message(const Arguments& arguments, const model::Architecture& architecture, const pt::TrainOptions& options) {
-  std::vector<std::pair<std::string_view, std::string>> defaults{{"--micro-batch", std::to_string(options.micro_batch)}};
+report::Message defaults_message(const Arguments& arguments, const model::Architecture& architecture,
+                                 const pt::TrainOptions& options) {
+  std::vector<std::pair<std::string_view, std::string>> defaults{
+      {"--micro-batch", std::to_string(options.micro_batch)}};
   if (is_image(architecture)) defaults.emplace_back("--image-size", std::to_string(options.image_size));
   else defaults.emplace_back("--seq-len", std::to_string(options.seq_len));
-  for (const auto& [option, value] : {std::pair{"--precision", "bf16"}, {"--optimizer", "adamw"}, {"--optimizer-impl", "foreach"}}) {
+  for (const auto& [option, value] :
+       {std::pair{"--precision", "bf16"}, {"--optimizer", "adamw"}, {"--optimizer-impl", "foreach"}}) {
     defaults.emplace_back(option, value);
   }
   if (!is_image(architecture)) {
@@ -208,10 +226,15 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
   if (auto checked = check_all(arguments, architecture); !checked) return tl::unexpected<Error>(checked.error());
   const auto options = read_options(arguments, architecture);
   if (!options) return tl::unexpected<Error>(options.error());
-  if (auto countable = check_countable(architecture, *options); !countable) return tl::unexpected<Error>(countable.error());
-  TrainSetup out{*options, settings_of(arguments, architecture, *options), {defaults_message(arguments, architecture, *options)}, {}};
+  if (auto countable = check_countable(architecture, *options); !countable)
+    return tl::unexpected<Error>(countable.error());
+  TrainSetup out{*options,
+                 settings_of(arguments, architecture, *options),
+                 {defaults_message(arguments, architecture, *options)},
+                 {}};
   if (!is_image(architecture) && architecture.max_positions > 0 && options->seq_len > architecture.max_positions) {
-    out.warnings.push_back({report::Text::warn_positions, {{"seq_len", options->seq_len}, {"limit", architecture.max_positions}}});
+    out.warnings.push_back(
+        {report::Text::warn_positions, {{"seq_len", options->seq_len}, {"limit", architecture.max_positions}}});
   }
   return out;
 }

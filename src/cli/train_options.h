@@ -12,8 +12,8 @@ namespace ullage::cli {
 
 struct TrainSetup {
   engines::pytorch::TrainOptions options;
-  std::vector<report::Setting> settings;      // every option as resolved
-  std::vector<report::Message> assumptions;   // which of them are defaults
+  std::vector<report::Setting> settings;     // every option as resolved
+  std::vector<report::Message> assumptions;  // which of them are defaults
   std::vector<report::Message> warnings;
 };
 

@@ -1,8 +1,8 @@
 // `ullage validate FILE…`: every case through the code that answers `ullage train`, and how far off it was.
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "cli/option_table.h"
+#include "cli/output.h"
 #include "report/prediction_json.h"
 #include "report/validation.h"
 

@@ -8,11 +8,12 @@ namespace {
 using memory::Phase;
 
 constexpr std::array<Text, memory::kComponents> kComponentTexts{
-    Text::component_parameters,      Text::component_gradients,   Text::component_optimizer, Text::component_buffers,
-    Text::component_inputs,          Text::component_activations, Text::component_temporaries,
-    Text::component_communication,   Text::component_kv_cache,    Text::component_recurrent_state,
-    Text::component_cuda_graphs,     Text::component_workspace,   Text::component_context,   Text::component_libraries,
-    Text::component_projector,       Text::component_fragmentation, Text::component_cached,  Text::component_unattributed};
+    Text::component_parameters,      Text::component_gradients,     Text::component_optimizer,
+    Text::component_buffers,         Text::component_inputs,        Text::component_activations,
+    Text::component_temporaries,     Text::component_communication, Text::component_kv_cache,
+    Text::component_recurrent_state, Text::component_cuda_graphs,   Text::component_workspace,
+    Text::component_context,         Text::component_libraries,     Text::component_projector,
+    Text::component_fragmentation,   Text::component_cached,        Text::component_unattributed};
 
 std::string_view machine_name(Phase phase) {
   switch (phase) {
@@ -40,8 +41,10 @@ Text text_of(Phase phase) {
 std::string operator_name(const Moment& moment) {
   std::string out;
   if (moment.layer) out += "layers." + std::to_string(*moment.layer);
-  if (!moment.module.empty()) out += (out.empty() ? "" : ".") + moment.module;
-  if (!out.empty()) out += " ";
+  // The optimizer is its phase already.
+  if (!moment.module.empty() && moment.phase != Phase::optimizer)
+    out.append(out.empty() ? "" : ".").append(moment.module);
+  if (!out.empty()) out += ' ';
   return out + moment.op;
 }
 

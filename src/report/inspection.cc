@@ -11,9 +11,8 @@
 namespace ullage::report {
 namespace {
 
-constexpr std::array<std::string_view, 7> kProducts{"mm",     "addmm",           "bmm",
-                                                    "baddbmm", "conv2d",         "flash_attention",
-                                                    "efficient_attention"};
+constexpr std::array<std::string_view, 7> kProducts{
+    "mm", "addmm", "bmm", "baddbmm", "conv2d", "flash_attention", "efficient_attention"};
 
 std::vector<std::int64_t> shape_of(const model::Parameter& parameter) {
   std::vector<std::int64_t> out;
@@ -101,7 +100,8 @@ class Modules {
     const auto [at, is_new] = index_.try_emplace({in_layer, std::string(module)}, lines_.size());
     if (!is_new) return lines_[at->second];
     ModuleLine& line = lines_.emplace_back();
-    line.name = in_layer ? architecture_.layer_prefix + "*" + (module.empty() ? "" : ".") + std::string(module) : std::string(module);
+    line.name = in_layer ? architecture_.layer_prefix + "*" + (module.empty() ? "" : ".") + std::string(module)
+                         : std::string(module);
     line.copies = in_layer ? architecture_.layer_count() : 1;
     return line;
   }
@@ -113,11 +113,12 @@ class Modules {
 
 bool is_product(std::string_view op) { return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end(); }
 
-std::vector<ModuleLine> module_lines(const model::Architecture& architecture, const std::vector<ParameterLine>& parameters,
-                                     const memory::Timeline& timeline) {
+std::vector<ModuleLine> module_lines(const model::Architecture& architecture,
+                                     const std::vector<ParameterLine>& parameters, const memory::Timeline& timeline) {
   Modules modules(architecture);
   for (const memory::OpRecord& op : timeline.ops) {
-    if (op.phase == memory::Phase::forward) modules.add(op, timeline.names[op.module], is_product(timeline.names[op.name]));
+    if (op.phase == memory::Phase::forward)
+      modules.add(op, timeline.names[op.module], is_product(timeline.names[op.name]));
   }
   const std::string in_layer = architecture.layer_prefix + "*.";
   for (const ParameterLine& line : parameters) {
@@ -132,7 +133,8 @@ Inspection inspect(const model::Architecture& architecture, const engines::pytor
                    const engines::pytorch::TrainRun& forward) {
   const std::int64_t count = model::parameter_count(architecture);
   Inspection out;
-  out.model = {architecture.name, architecture.family, count, count, count, multiply_saturated(count, size_of(options.dtype))};
+  out.model = {
+      architecture.name, architecture.family, count, count, count, multiply_saturated(count, size_of(options.dtype))};
   out.dtype = options.dtype;
   out.layer_count = architecture.layer_count();
   out.vocab = architecture.vocab;
@@ -161,7 +163,9 @@ Expected<TensorFacts> inspect_tensor(std::string_view text, DType dtype, std::st
     std::int64_t size = 0;
     const auto read = std::from_chars(at, end, size);
     if (read.ec != std::errc{} || size < 1) {
-      return fail(ErrorCode::invalid_argument, std::string(where), fmt::format("'{}' is not a shape; write sizes of 1 or more such as 32x3x256x256", text.substr(0, 60)));
+      return fail(
+          ErrorCode::invalid_argument, std::string(where),
+          fmt::format("'{}' is not a shape; write sizes of 1 or more such as 32x3x256x256", text.substr(0, 60)));
     }
     out.shape.push_back(size);
     out.elements = multiply_saturated(out.elements, size);
@@ -170,7 +174,8 @@ Expected<TensorFacts> inspect_tensor(std::string_view text, DType dtype, std::st
     if (*at != 'x' || ++at == end) at = end;  // what follows is no number
   }
   out.bytes = multiply_saturated(out.elements, size_of(dtype));
-  if (out.bytes > kMaxBytes / 2) return fail(ErrorCode::too_large, std::string(where), "more bytes than can be counted; use a smaller shape");
+  if (out.bytes > kMaxBytes / 2)
+    return fail(ErrorCode::too_large, std::string(where), "more bytes than can be counted; use a smaller shape");
   out.allocated_bytes = round_up(out.bytes, 512);
   return out;
 }

@@ -26,7 +26,7 @@ struct ParameterLine {
 
 // One module, over all layers that have it, in the order of the forward pass.
 struct ModuleLine {
-  std::string name;             // empty: operators that belong to no module
+  std::string name;  // empty: operators that belong to no module
   std::int64_t copies = 1;
   std::int64_t parameters = 0;  // over all copies
   std::int64_t flops = 0;       // of all its operators in one forward pass
@@ -34,7 +34,7 @@ struct ModuleLine {
 };
 
 struct LayerGroup {
-  std::string name;             // "decoder"
+  std::string name;  // "decoder"
   std::int64_t count = 0;
   std::int64_t parameters = 0;  // of one
   std::int64_t heads = 0;
@@ -49,7 +49,7 @@ struct Inspection {
   std::int64_t vocab = 0;
   std::int64_t hidden = 0;
   std::int64_t max_positions = 0;
-  std::optional<std::int64_t> seq_len;     // of the sequence whose work is counted
+  std::optional<std::int64_t> seq_len;  // of the sequence whose work is counted
   std::optional<std::int64_t> image_size;
   std::int64_t buffer_bytes = 0;
   std::vector<LayerGroup> layers;

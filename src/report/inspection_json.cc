@@ -12,8 +12,12 @@ Json or_null(std::int64_t value) { return value > 0 ? Json(value) : Json(nullptr
 Json layers_json(const std::vector<LayerGroup>& layers) {
   Json out = Json::array();
   for (const LayerGroup& group : layers) {
-    out.push_back({{"name", group.name}, {"count", group.count}, {"parameters", group.parameters},
-                   {"heads", or_null(group.heads)}, {"kv_heads", or_null(group.kv_heads)}, {"head_dim", or_null(group.head_dim)}});
+    out.push_back({{"name", group.name},
+                   {"count", group.count},
+                   {"parameters", group.parameters},
+                   {"heads", or_null(group.heads)},
+                   {"kv_heads", or_null(group.kv_heads)},
+                   {"head_dim", or_null(group.head_dim)}});
   }
   return out;
 }
@@ -21,7 +25,10 @@ Json layers_json(const std::vector<LayerGroup>& layers) {
 Json parameters_json(const Inspection& inspection) {
   Json out = Json::array();
   for (const ParameterLine& line : inspection.parameters) {
-    out.push_back({{"name", line.name}, {"shape", line.shape}, {"copies", line.copies}, {"elements", line.elements},
+    out.push_back({{"name", line.name},
+                   {"shape", line.shape},
+                   {"copies", line.copies},
+                   {"elements", line.elements},
                    {"bytes", line.elements * size_of(inspection.dtype)},
                    {"tied_to", line.tied_to.empty() ? Json(nullptr) : Json(line.tied_to)}});
   }
@@ -31,8 +38,12 @@ Json parameters_json(const Inspection& inspection) {
 Json modules_json(const Inspection& inspection) {
   Json out = Json::array();
   for (const ModuleLine& line : inspection.modules) {
-    out.push_back({{"name", line.name}, {"copies", line.copies}, {"parameters", line.parameters},
-                   {"parameter_bytes", line.parameters * size_of(inspection.dtype)}, {"flops", line.flops}, {"macs", line.macs}});
+    out.push_back({{"name", line.name},
+                   {"copies", line.copies},
+                   {"parameters", line.parameters},
+                   {"parameter_bytes", line.parameters * size_of(inspection.dtype)},
+                   {"flops", line.flops},
+                   {"macs", line.macs}});
   }
   return out;
 }
@@ -49,9 +60,13 @@ std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::er
 
 std::string inspection_json(const Inspection& i) {
   Json out = {{"schema", "ullage.inspect/1"}, {"command", "inspect"}};
-  out["model"] = {{"name", i.model.name}, {"family", i.model.family}, {"parameters", i.model.parameters},
-                  {"trainable_parameters", i.model.trainable_parameters}, {"active_parameters", i.model.active_parameters},
-                  {"parameter_bytes", i.model.parameter_bytes}, {"buffer_bytes", i.buffer_bytes}};
+  out["model"] = {{"name", i.model.name},
+                  {"family", i.model.family},
+                  {"parameters", i.model.parameters},
+                  {"trainable_parameters", i.model.trainable_parameters},
+                  {"active_parameters", i.model.active_parameters},
+                  {"parameter_bytes", i.model.parameter_bytes},
+                  {"buffer_bytes", i.buffer_bytes}};
   out["dtype"] = name_of(i.dtype);
   out["layer_count"] = i.layer_count;
   out["vocab"] = or_null(i.vocab);
@@ -69,8 +84,11 @@ std::string inspection_json(const Inspection& i) {
 
 std::string tensor_json(const TensorFacts& tensor) {
   Json out = {{"schema", "ullage.inspect/1"}, {"command", "inspect"}};
-  out["tensor"] = {{"shape", tensor.shape}, {"dtype", name_of(tensor.dtype)}, {"elements", tensor.elements},
-                   {"bytes", tensor.bytes}, {"allocated_bytes", tensor.allocated_bytes}};
+  out["tensor"] = {{"shape", tensor.shape},
+                   {"dtype", name_of(tensor.dtype)},
+                   {"elements", tensor.elements},
+                   {"bytes", tensor.bytes},
+                   {"allocated_bytes", tensor.allocated_bytes}};
   return printed(out);
 }
 

@@ -24,11 +24,16 @@ std::string times(const std::string& name, std::int64_t copies, bool unicode) {
 
 void write_header(TextPage& page, const Inspection& i) {
   page.line(page.toned(i.model.name, TextPage::Tone::strong));
-  page.paragraph(page.say(Message{Text::model_line, {{"family", i.model.family}, {"parameters", Count{i.model.parameters}}, {"bytes", Bytes{i.model.parameter_bytes}}}}) +
-                     fmt::format(" ({})", name_of(i.dtype)), 0);
+  page.paragraph(page.say(Message{Text::model_line,
+                                  {{"family", i.model.family},
+                                   {"parameters", Count{i.model.parameters}},
+                                   {"bytes", Bytes{i.model.parameter_bytes}}}}) +
+                     fmt::format(" ({})", name_of(i.dtype)),
+                 0);
   const Value sample = i.seq_len ? *i.seq_len : i.image_size.value_or(0);
   page.paragraph(page.say(Message{i.seq_len ? Text::inspect_work_text : Text::inspect_work_image,
-                                  {{"flops", giga(i.flops)}, {"macs", Count{i.macs}}, {"size", sample}}}), 0);
+                                  {{"flops", giga(i.flops)}, {"macs", Count{i.macs}}, {"size", sample}}}),
+                 0);
 }
 
 void write_layers(TextPage& page, const Inspection& i) {
@@ -36,19 +41,26 @@ void write_layers(TextPage& page, const Inspection& i) {
   page.heading(Text::inspect_layers);
   for (const LayerGroup& group : i.layers) {
     page.line("  " + page.say(Message{Text::inspect_layer_group,
-                                      {{"count", group.count}, {"name", group.name}, {"parameters", Count{group.parameters}},
-                                       {"heads", group.heads}, {"kv_heads", group.kv_heads}, {"head_dim", group.head_dim}}}));
+                                      {{"count", group.count},
+                                       {"name", group.name},
+                                       {"parameters", Count{group.parameters}},
+                                       {"heads", group.heads},
+                                       {"kv_heads", group.kv_heads},
+                                       {"head_dim", group.head_dim}}}));
   }
 }
 
 void write_modules(TextPage& page, const Inspection& i) {
   page.heading(Text::inspect_modules);
-  page.line("  " + pad_right(page.say(Text::column_module), kModuleName) + pad_left(page.say(Text::column_parameters), 16) +
-            pad_left("GFLOP", 12) + pad_left("GMAC", 12));
+  page.line("  " + pad_right(page.say(Text::column_module), kModuleName) +
+            pad_left(page.say(Text::column_parameters), 16) + pad_left("GFLOP", 12) + pad_left("GMAC", 12));
   for (const ModuleLine& line : i.modules) {
     const std::string name = line.name.empty() ? page.say(Text::inspect_no_module) : line.name;
-    page.line("  " + pad_right(shorten(times(name, line.copies, page.style().unicode), kModuleName - 1, page.style().unicode), kModuleName) +
-              pad_left(with_separators(line.parameters), 16) + pad_left(giga(line.flops), 12) + pad_left(giga(line.macs), 12));
+    page.line("  " +
+              pad_right(shorten(times(name, line.copies, page.style().unicode), kModuleName - 1, page.style().unicode),
+                        kModuleName) +
+              pad_left(with_separators(line.parameters), 16) + pad_left(giga(line.flops), 12) +
+              pad_left(giga(line.macs), 12));
   }
 }
 
@@ -58,7 +70,8 @@ void write_parameters(TextPage& page, const Inspection& i) {
     const std::string name = times(line.name, line.copies, page.style().unicode);
     const std::string note = line.tied_to.empty() ? page.bytes(line.elements * line.copies * size_of(i.dtype))
                                                   : page.say(Message{Text::inspect_tied, {{"name", line.tied_to}}});
-    page.line("  " + pad_right(shorten(name, 45, page.style().unicode), 46) + pad_right(shape_text(line.shape), 16) + note);
+    page.line("  " + pad_right(shorten(name, 45, page.style().unicode), 46) + pad_right(shape_text(line.shape), 16) +
+              note);
   }
 }
 
@@ -85,8 +98,12 @@ std::string inspection_text(const Inspection& i, const TextStyle& style) {
 std::string tensor_text(const TensorFacts& tensor, const TextStyle& style) {
   TextPage page(style);
   page.paragraph(page.say(Message{Text::inspect_tensor,
-                                  {{"shape", shape_text(tensor.shape)}, {"dtype", std::string(name_of(tensor.dtype))},
-                                   {"elements", Count{tensor.elements}}, {"bytes", Bytes{tensor.bytes}}, {"exact", Count{tensor.bytes}}}}), 0);
+                                  {{"shape", shape_text(tensor.shape)},
+                                   {"dtype", std::string(name_of(tensor.dtype))},
+                                   {"elements", Count{tensor.elements}},
+                                   {"bytes", Bytes{tensor.bytes}},
+                                   {"exact", Count{tensor.bytes}}}}),
+                 0);
   return page.take();
 }
 

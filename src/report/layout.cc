@@ -26,8 +26,9 @@ std::uint32_t code_point(std::string_view character) {
 
 // Han, kana, hangul and full-width forms (Unicode Standard Annex 11, East Asian Width).
 bool is_wide(std::uint32_t point) {
-  return (point >= 0x1100 && point <= 0x115F) || (point >= 0x2E80 && point <= 0xA4CF) || (point >= 0xAC00 && point <= 0xD7A3) ||
-         (point >= 0xF900 && point <= 0xFAFF) || (point >= 0xFE30 && point <= 0xFE6F) || (point >= 0xFF00 && point <= 0xFF60) ||
+  return (point >= 0x1100 && point <= 0x115F) || (point >= 0x2E80 && point <= 0xA4CF) ||
+         (point >= 0xAC00 && point <= 0xD7A3) || (point >= 0xF900 && point <= 0xFAFF) ||
+         (point >= 0xFE30 && point <= 0xFE6F) || (point >= 0xFF00 && point <= 0xFF60) ||
          (point >= 0x20000 && point <= 0x3FFFD);
 }
 

@@ -21,14 +21,15 @@ std::string_view basis_name(hardware::UsableBasis basis) {
 }
 
 Json rates_json(const hardware::PeakRates& peak) {
-  return {{"fp32_tflops", or_null(peak.fp32_tflops)}, {"tf32_tflops", or_null(peak.tf32_tflops)}, {"fp16_tflops", or_null(peak.fp16_tflops)},
-          {"bf16_tflops", or_null(peak.bf16_tflops)}, {"fp8_tflops", or_null(peak.fp8_tflops)}, {"fp4_tflops", or_null(peak.fp4_tflops)},
+  return {{"fp32_tflops", or_null(peak.fp32_tflops)}, {"tf32_tflops", or_null(peak.tf32_tflops)},
+          {"fp16_tflops", or_null(peak.fp16_tflops)}, {"bf16_tflops", or_null(peak.bf16_tflops)},
+          {"fp8_tflops", or_null(peak.fp8_tflops)},   {"fp4_tflops", or_null(peak.fp4_tflops)},
           {"int8_tops", or_null(peak.int8_tops)}};
 }
 
 Json gpu_json(const hardware::Gpu& g) {
-  Json out = {{"id", g.id}, {"aliases", g.aliases}, {"vendor", g.vendor}, {"name", g.name}, {"architecture", g.architecture},
-              {"form_factor", g.form_factor}};
+  Json out = {{"id", g.id},     {"aliases", g.aliases},           {"vendor", g.vendor},
+              {"name", g.name}, {"architecture", g.architecture}, {"form_factor", g.form_factor}};
   out["compute_capability"] = g.compute_capability ? Json(hardware::to_string(*g.compute_capability)) : Json(nullptr);
   out["memory_bytes"] = g.memory_bytes;
   out["usable_bytes"] = g.usable_bytes;
@@ -53,7 +54,10 @@ std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::er
 std::string models_json(const std::vector<ListedModel>& models) {
   Json rows = Json::array();
   for (const ListedModel& m : models) {
-    rows.push_back({{"name", m.name}, {"model_type", m.model_type}, {"partial", m.partial}, {"parameters", or_null(m.parameters)}});
+    rows.push_back({{"name", m.name},
+                    {"model_type", m.model_type},
+                    {"partial", m.partial},
+                    {"parameters", or_null(m.parameters)}});
   }
   return printed({{"schema", "ullage.models/1"}, {"command", "models"}, {"models", std::move(rows)}});
 }

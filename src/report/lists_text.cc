@@ -16,13 +16,17 @@ std::string models_text(const std::vector<ListedModel>& models, const TextStyle&
   TextPage page(style);
   const bool quiet = style.detail == Detail::quiet;
   if (!quiet) {
-    page.line(page.toned(pad_right(page.say(Text::column_model), 52) + pad_right(page.say(Text::column_model_type), 12) +
-                             pad_left(page.say(Text::column_parameters), 16), TextPage::Tone::strong));
+    page.line(page.toned(pad_right(page.say(Text::column_model), 52) +
+                             pad_right(page.say(Text::column_model_type), 12) +
+                             pad_left(page.say(Text::column_parameters), 16),
+                         TextPage::Tone::strong));
   }
   for (const ListedModel& m : models) {
     if (quiet) page.line(m.name);
-    else page.line(pad_right(shorten(m.name, 51, style.unicode), 52) + pad_right(shorten(m.model_type, 11, style.unicode), 12) +
-                   pad_left(m.parameters ? with_separators(*m.parameters) : std::string("-"), 16));
+    else
+      page.line(pad_right(shorten(m.name, 51, style.unicode), 52) +
+                pad_right(shorten(m.model_type, 11, style.unicode), 12) +
+                pad_left(m.parameters ? with_separators(*m.parameters) : std::string("-"), 16));
   }
   if (!quiet) page.line(page.say(Message{Text::models_count, {{"count", static_cast<std::int64_t>(models.size())}}}));
   return page.take();
@@ -34,7 +38,8 @@ std::string gpus_text(const std::vector<hardware::Gpu>& gpus, const TextStyle& s
   if (!quiet) {
     page.line(page.toned(pad_right(page.say(Text::column_gpu), 28) + pad_left(page.say(Text::column_memory), 11) +
                              pad_left(page.say(Text::column_usable), 11) + pad_left("GB/s", 7) + pad_left("bf16", 7) +
-                             pad_left("CC", 6) + pad_left(page.say(Text::column_year), 6), TextPage::Tone::strong));
+                             pad_left("CC", 6) + pad_left(page.say(Text::column_year), 6),
+                         TextPage::Tone::strong));
   }
   for (const hardware::Gpu& g : gpus) {
     if (quiet) {

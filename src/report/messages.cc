@@ -24,7 +24,7 @@ struct Shown {
 std::string filled(const Message& message, std::string_view name, const Wording& wording) {
   const auto found = std::find_if(message.values.begin(), message.values.end(),
                                   [&](const auto& value) { return value.first == name; });
-  if (found == message.values.end()) return "{" + std::string(name) + "}";
+  if (found == message.values.end()) return std::string("{").append(name).append("}");
   return std::visit(Shown{wording}, found->second);
 }
 
@@ -54,7 +54,7 @@ std::string with_separators(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
+    digits.insert(digits.begin() + at, ',');
   }
   return digits;
 }

@@ -82,7 +82,8 @@ Json by_component(const memory::ByComponent& bytes, const std::vector<ComponentL
   Json out = Json::object();
   for (std::size_t i = 0; i < memory::kComponents; ++i) {
     const auto component = static_cast<memory::Component>(i);
-    const bool listed = std::any_of(lines.begin(), lines.end(), [&](const ComponentLine& l) { return l.component == component; });
+    const bool listed =
+        std::any_of(lines.begin(), lines.end(), [&](const ComponentLine& l) { return l.component == component; });
     if (listed || bytes[i] != 0) out[std::string(memory::name_of(component))] = bytes[i];
   }
   return out;

@@ -15,7 +15,7 @@ using Tone = TextPage::Tone;
 
 constexpr std::size_t kBytesWidth = 11;
 constexpr std::size_t kShareWidth = 7;
-constexpr std::size_t kFewest = 8;   // groups of tensors, layers
+constexpr std::size_t kFewest = 8;  // groups of tensors, layers
 constexpr std::size_t kMost = 40;
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -48,35 +48,42 @@ Tone verdict_tone(const Prediction& p) {
 }
 
 void write_peak(TextPage& page, const Prediction& p) {
-  page.line(page.say(Message{Text::peak_line, {{"bytes", Bytes{p.peak.allocated_bytes}}, {"moment", page.say(describe(p.peak.at))}}}));
+  page.line(page.say(
+      Message{Text::peak_line, {{"bytes", Bytes{p.peak.allocated_bytes}}, {"moment", page.say(describe(p.peak.at))}}}));
   if (!p.device.usable_bytes || !p.fit.headroom_at_most_bytes) return;
   const double used = share(p.peak.allocated_bytes, *p.device.usable_bytes);
   const std::size_t width = std::min<std::size_t>(40, page.style().columns / 2);
   const std::string filled = pad_right(bar(used, width, page.style().unicode), width);
-  page.line(fmt::format("  [{}] {}", page.toned(filled, verdict_tone(p)),
-                        page.say(Message{Text::peak_share, {{"percent", percent(used)}, {"usable", Bytes{*p.device.usable_bytes}}}})));
+  page.line(fmt::format(
+      "  [{}] {}", page.toned(filled, verdict_tone(p)),
+      page.say(Message{Text::peak_share, {{"percent", percent(used)}, {"usable", Bytes{*p.device.usable_bytes}}}})));
 }
 
 // "  name        1.23 GiB  45.6%  ████"
-std::string bar_row(const TextPage& page, std::string_view name, std::size_t name_width, std::int64_t bytes, std::int64_t whole) {
+std::string bar_row(const TextPage& page, std::string_view name, std::size_t name_width, std::int64_t bytes,
+                    std::int64_t whole) {
   const double fraction = share(bytes, whole);
   const std::size_t taken = 2 + name_width + kBytesWidth + kShareWidth + 2;
-  const std::size_t width = std::clamp<std::size_t>(page.style().columns - std::min(page.style().columns, taken), 8, 28);
+  const std::size_t width =
+      std::clamp<std::size_t>(page.style().columns - std::min(page.style().columns, taken), 8, 28);
   const std::string shown = bar(fraction, width, page.style().unicode);
-  std::string row = "  " + pad_right(name, name_width) + pad_left(page.bytes(bytes), kBytesWidth) + pad_left(percent(fraction), kShareWidth);
+  std::string row = "  " + pad_right(name, name_width) + pad_left(page.bytes(bytes), kBytesWidth) +
+                    pad_left(percent(fraction), kShareWidth);
   return shown.empty() ? row : row + "  " + page.toned(shown, Tone::good);
 }
 
 void write_rule(TextPage& page, const Why& why) {
   std::string values;
-  for (const auto& [name, value] : why.values) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, with_separators(value));
+  for (const auto& [name, value] : why.values)
+    values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, with_separators(value));
   page.paragraph(page.toned(page.say(why.rule) + (values.empty() ? "" : ": " + values), Tone::faint), 6);
 }
 
 void write_components(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_components);
   std::size_t width = 0;
-  for (const ComponentLine& line : p.components) width = std::max(width, display_width(page.say(text_of(line.component))));
+  for (const ComponentLine& line : p.components)
+    width = std::max(width, display_width(page.say(text_of(line.component))));
   for (const ComponentLine& line : p.components) {
     if (line.bytes == 0 && page.style().detail != Detail::verbose) continue;
     page.line(bar_row(page, page.say(text_of(line.component)), width, line.bytes, p.peak.allocated_bytes));
@@ -105,7 +112,8 @@ void write_parts(TextPage& page, const Prediction& p) {
   std::int64_t rest = p.peak.allocated_bytes;
   for (const Group& group : std::span(groups).first(shown)) {
     const std::string name = shorten(group_name(page, group), 46, page.style().unicode);
-    page.line("  " + pad_left(page.bytes(group.bytes), kBytesWidth) + "  " + pad_right(page.say(text_of(group.component)), 17) + name);
+    page.line("  " + pad_left(page.bytes(group.bytes), kBytesWidth) + "  " +
+              pad_right(page.say(text_of(group.component)), 17) + name);
     rest -= group.bytes;
   }
   if (rest > 0) {
@@ -128,7 +136,8 @@ struct LayerRun {
 std::vector<LayerRun> layer_runs(const std::vector<LayerLine>& layers) {
   std::vector<LayerRun> out;
   for (const LayerLine& layer : layers) {
-    if (!out.empty() && out.back().first && layer.layer && out.back().bytes == layer.bytes) out.back().last = layer.layer;
+    if (!out.empty() && out.back().first && layer.layer && out.back().bytes == layer.bytes)
+      out.back().last = layer.layer;
     else out.push_back({layer.layer, layer.layer, layer.bytes});
   }
   return out;
@@ -157,11 +166,13 @@ std::string tera(std::int64_t flops) { return fmt::format("{:.3f}", static_cast<
 void write_work(TextPage& page, const Prediction& p) {
   const Work& w = p.work;
   page.line();
-  page.paragraph(page.say(Message{Text::work_line,
-                                  {{"all", tera(w.forward_flops + w.backward_flops + w.recompute_flops + w.optimizer_flops)},
-                                   {"forward", tera(w.forward_flops)},
-                                   {"backward", tera(w.backward_flops)},
-                                   {"recompute", tera(w.recompute_flops)}}}), 0);
+  page.paragraph(
+      page.say(Message{Text::work_line,
+                       {{"all", tera(w.forward_flops + w.backward_flops + w.recompute_flops + w.optimizer_flops)},
+                        {"forward", tera(w.forward_flops)},
+                        {"backward", tera(w.backward_flops)},
+                        {"recompute", tera(w.recompute_flops)}}}),
+      0);
 }
 
 std::string shown(const Setting& setting) {
@@ -177,7 +188,8 @@ std::string shown(const Setting& setting) {
 void write_setup(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_setup);
   std::string all;
-  for (const Setting& setting : p.setup) all += fmt::format("{}{}={}", all.empty() ? "" : " ", setting.name, shown(setting));
+  for (const Setting& setting : p.setup)
+    all += fmt::format("{}{}={}", all.empty() ? "" : " ", setting.name, shown(setting));
   page.paragraph(all, 2);
 }
 
@@ -196,7 +208,11 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
     return page.take();
   }
   page.line(page.toned(page.say(title(p)), Tone::strong));
-  page.paragraph(page.say(Message{Text::model_line, {{"family", p.model.family}, {"parameters", Count{p.model.parameters}}, {"bytes", Bytes{p.model.parameter_bytes}}}}), 0);
+  page.paragraph(page.say(Message{Text::model_line,
+                                  {{"family", p.model.family},
+                                   {"parameters", Count{p.model.parameters}},
+                                   {"bytes", Bytes{p.model.parameter_bytes}}}}),
+                 0);
   page.line();
   page.line(page.toned(wrap(page.say(verdict(p)), style.columns, 0), verdict_tone(p)));
   write_peak(page, p);

@@ -14,8 +14,8 @@ enum class Detail : std::uint8_t { quiet, normal, verbose };
 
 struct TextStyle {
   Wording wording;
-  bool color = false;    // ANSI escape sequences
-  bool unicode = true;   // the terminal shows UTF-8
+  bool color = false;   // ANSI escape sequences
+  bool unicode = true;  // the terminal shows UTF-8
   std::size_t columns = 80;
   Detail detail = Detail::normal;
 };
@@ -34,7 +34,10 @@ class TextPage {
   std::string toned(std::string_view text, Tone tone) const;
 
   void line(std::string_view text = {}) { out_.append(text).append("\n"); }
-  void heading(Text key) { line(); line(toned(say(key), Tone::strong)); }
+  void heading(Text key) {
+    line();
+    line(toned(say(key), Tone::strong));
+  }
   // "  - text", wrapped.
   void item(const Message& message);
   // `indent` blanks and the text, wrapped.

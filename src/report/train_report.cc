@@ -25,14 +25,19 @@ bool is_always_shown(Component component) {
 
 ModelFacts model_facts(const TrainQuestion& question) {
   const std::int64_t parameters = model::parameter_count(question.architecture);
-  return {question.architecture.name, question.architecture.family, parameters, parameters, parameters,
+  return {question.architecture.name,
+          question.architecture.family,
+          parameters,
+          parameters,
+          parameters,
           multiply_saturated(parameters, size_of(question.options.dtype))};
 }
 
 DeviceFacts device_facts(const hardware::Gpu* gpu) {
   if (gpu == nullptr) return {};
-  return {gpu->id, gpu->name, 1, gpu->memory_bytes, gpu->usable_bytes,
-          memory::Range{gpu->usable_range_bytes.low, gpu->usable_range_bytes.high}};
+  return {
+      gpu->id,           gpu->name,         1,
+      gpu->memory_bytes, gpu->usable_bytes, memory::Range{gpu->usable_range_bytes.low, gpu->usable_range_bytes.high}};
 }
 
 // Who allocated last before `event`; nobody if that was before the step.
@@ -42,7 +47,8 @@ Moment moment_of(const TrainRun& run, std::uint32_t event) {
   const memory::OpId op = timeline.blocks[timeline.events[event - 1].block].op;
   if (op == memory::kNone) return {};
   const memory::OpRecord& record = timeline.ops[op];
-  Moment out{true, record.phase, std::string(timeline.names[record.name]), std::string(timeline.names[record.module]), {}};
+  Moment out{
+      true, record.phase, std::string(timeline.names[record.name]), std::string(timeline.names[record.module]), {}};
   if (record.layer != memory::kNoLayer) out.layer = record.layer;
   return out;
 }
@@ -50,7 +56,8 @@ Moment moment_of(const TrainRun& run, std::uint32_t event) {
 std::vector<PartLine> parts_at(const TrainRun& run, std::uint32_t event) {
   std::vector<PartLine> out;
   for (const memory::Part& part : memory::parts_at(run.timeline, event)) {
-    PartLine& line = out.emplace_back(PartLine{part.component, {}, name_of(part, run.timeline.names), part.bytes, part.blocks});
+    PartLine& line =
+        out.emplace_back(PartLine{part.component, {}, name_of(part, run.timeline.names), part.bytes, part.blocks});
     if (part.layer != memory::kNoLayer) line.layer = part.layer;
   }
   return out;
@@ -59,11 +66,14 @@ std::vector<PartLine> parts_at(const TrainRun& run, std::uint32_t event) {
 std::vector<LayerLine> layers_of(std::span<const PartLine> parts, std::int64_t layers) {
   std::vector<LayerLine> out(static_cast<std::size_t>(layers) + 1);
   for (std::size_t i = 1; i < out.size(); ++i) out[i].layer = static_cast<std::int64_t>(i) - 1;
-  for (const PartLine& part : parts) out[part.layer ? static_cast<std::size_t>(*part.layer) + 1 : 0].bytes += part.bytes;
+  for (const PartLine& part : parts)
+    out[part.layer ? static_cast<std::size_t>(*part.layer) + 1 : 0].bytes += part.bytes;
   return out;
 }
 
-PhaseLine phase(std::string name, const memory::Moment& moment) { return {std::move(name), moment.bytes, moment.by_component}; }
+PhaseLine phase(std::string name, const memory::Moment& moment) {
+  return {std::move(name), moment.bytes, moment.by_component};
+}
 
 // The moments that the step reaches, in their order; the last one is the peak.
 std::vector<PhaseLine> phases_of(const memory::Sweep& sweep, bool forward_only) {
@@ -80,12 +90,13 @@ std::vector<PhaseLine> phases_of(const memory::Sweep& sweep, bool forward_only) 
 
 std::vector<ComponentLine> components_of(const TrainQuestion& question, const memory::Moment& peak,
                                          std::span<const PartLine> parts) {
+  const std::vector<Group> groups = over_layers(parts);
   std::vector<ComponentLine> out;
   for (std::size_t i = 0; i < memory::kComponents; ++i) {
     const auto component = static_cast<Component>(i);
     const std::int64_t bytes = peak.by_component[i];
     if (bytes == 0 && !is_always_shown(component)) continue;
-    out.push_back({component, memory::Level::allocated, bytes, why_of(question, component, bytes, parts)});
+    out.push_back({component, memory::Level::allocated, bytes, why_of(question, component, bytes, groups)});
   }
   return out;
 }
@@ -166,12 +177,14 @@ Text basis_text(hardware::UsableBasis basis) {
 
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
-  out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
+  out.push_back(
+      {question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
   out.push_back({Text::assume_eager, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,
-                   {{"gpu", question.gpu->name}, {"bytes", Bytes{question.gpu->usable_bytes}},
+                   {{"gpu", question.gpu->name},
+                    {"bytes", Bytes{question.gpu->usable_bytes}},
                     {"basis", basis_text(question.gpu->usable_basis)}}});
   }
   return out;

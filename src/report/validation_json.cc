@@ -43,8 +43,8 @@ Json unanswered_json(const std::vector<corpus::Unanswered>& list) {
 }
 
 Json cases_json(const corpus::Validation& v) {
-  return {{"read", v.read},     {"selected", v.selected},        {"compared", v.scored},
-          {"equal", v.equal},   {"skipped", v.skipped.size()},   {"failed", v.failed.size()}};
+  return {{"read", v.read},   {"selected", v.selected},      {"compared", v.scored},
+          {"equal", v.equal}, {"skipped", v.skipped.size()}, {"failed", v.failed.size()}};
 }
 
 Json values_json(const corpus::Validation& v) {

@@ -56,7 +56,8 @@ void write_rows(TextPage& page, const std::vector<corpus::Score>& scores) {
   table.add({page.say(Text::validate_case), page.say(Text::validate_quantity), page.say(Text::validate_predicted),
              page.say(Text::validate_measured), page.say(Text::validate_error)});
   for (const corpus::Score& score : scores) {
-    table.add({score.id, score.key, number_text(score.predicted), number_text(score.measured), error_text(score.error)});
+    table.add(
+        {score.id, score.key, number_text(score.predicted), number_text(score.measured), error_text(score.error)});
   }
   page.line();
   table.write(page);
@@ -104,16 +105,17 @@ void write_equal(TextPage& page, Text key, std::size_t equal, std::size_t count)
 }
 
 void write_verdict(TextPage& page, const corpus::Validation& v) {
+  if (v.scores.empty()) return;
   std::size_t equal = 0;
   for (const corpus::Score& score : v.scores) equal += score.error == 0 ? 1 : 0;
   page.line();
   write_equal(page, Text::validate_equal_cases, v.equal, v.scored);
   write_equal(page, Text::validate_equal_values, equal, v.scores.size());
   const std::vector<corpus::Score> worst = corpus::worst(v.scores, 1);
-  if (worst.empty()) return;
   if (worst[0].error == 0) return page.line(page.say(Text::validate_no_error));
-  page.line(page.say(Message{Text::validate_largest_error,
-                             {{"error", error_text(worst[0].error)}, {"case", worst[0].id}, {"quantity", worst[0].key}}}));
+  page.line(
+      page.say(Message{Text::validate_largest_error,
+                       {{"error", error_text(worst[0].error)}, {"case", worst[0].id}, {"quantity", worst[0].key}}}));
 }
 
 }  // namespace

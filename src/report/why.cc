@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "report/part_names.h"
-
 namespace ullage::report {
 namespace {
 
@@ -33,14 +31,17 @@ std::optional<Why> per_element(const TrainQuestion& question, Text rule, std::in
   if (copies == 0 || bytes < bare) return std::nullopt;
   const std::int64_t granularity = question.run.timeline.granularity_bytes;
   return Why{{rule, {{"granularity", granularity}}},
-             {{"copies", copies}, {"elements", elements}, {"bytes_per_element", element_bytes(question)}, {"rounding_bytes", bytes - bare}},
+             {{"copies", copies},
+              {"elements", elements},
+              {"bytes_per_element", element_bytes(question)},
+              {"rounding_bytes", bytes - bare}},
              {}};
 }
 
-Why sum_of_tensors(Text rule, Component component, std::int64_t bytes, std::span<const PartLine> parts) {
+Why sum_of_tensors(Text rule, Component component, std::int64_t bytes, std::span<const Group> groups) {
   Why why{{rule, {}}, {}, std::string(kTracked)};
   std::int64_t rest = bytes;
-  for (const Group& group : over_layers(parts)) {
+  for (const Group& group : groups) {
     if (group.component != component || why.values.size() == kContributors) continue;
     why.values.emplace_back(group.name, group.bytes);
     rest -= group.bytes;
@@ -67,10 +68,11 @@ Text sum_rule(Component component) {
 
 }  // namespace
 
-Why why_of(const TrainQuestion& question, Component component, std::int64_t bytes, std::span<const PartLine> parts) {
+Why why_of(const TrainQuestion& question, Component component, std::int64_t bytes, std::span<const Group> groups) {
   if (component == Component::parameters) {
     if (auto why = per_element(question, Text::why_parameters, 1, bytes)) {
-      return with_source(*std::move(why), "shapes of the model's parameters; c10/cuda/CUDACachingAllocator.cpp for the rounding");
+      return with_source(*std::move(why),
+                         "shapes of the model's parameters; c10/cuda/CUDACachingAllocator.cpp for the rounding");
     }
   }
   if (component == Component::optimizer) {
@@ -79,7 +81,7 @@ Why why_of(const TrainQuestion& question, Component component, std::int64_t byte
     }
   }
   if (bytes == 0) return {{Text::why_nothing, {}}, {}, std::string(kTracked)};
-  return sum_of_tensors(sum_rule(component), component, bytes, parts);
+  return sum_of_tensors(sum_rule(component), component, bytes, groups);
 }
 
 }  // namespace ullage::report

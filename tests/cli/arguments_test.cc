@@ -1,0 +1,73 @@
+#include "cli/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cli/help.h"
+
+namespace ullage::cli {
+namespace {
+
+Expected<Arguments> train(std::vector<std::string> words) { return parse_arguments(*find_command("train"), words); }
+
+TEST(Arguments, ValuesStandBehindABlankOrAnEqualsSign) {
+  const auto arguments = train({"net", "--seq-len", "4", "--gpu=card", "--json"});
+  ASSERT_TRUE(arguments);
+  EXPECT_EQ(arguments->text("--seq-len"), "4");
+  EXPECT_EQ(arguments->text("--gpu"), "card");
+  EXPECT_TRUE(arguments->has("--json"));
+  EXPECT_FALSE(arguments->has("--quiet"));
+  EXPECT_EQ(arguments->positionals(), std::vector<std::string>{"net"});
+}
+
+TEST(Arguments, RepeatableOptionsKeepTheirOrder) {
+  const auto arguments = train({"--set", "a=1", "net", "--set", "b=[1,2]"});
+  ASSERT_TRUE(arguments) << to_string(arguments.error());
+  EXPECT_EQ(arguments->all("--set"), (std::vector<std::string>{"a=1", "b=[1,2]"}));
+}
+
+TEST(Arguments, NumbersAreReadWhole) {
+  Arguments arguments;
+  arguments.add("--n", "12x");
+  arguments.add("--m", "7");
+  arguments.add("--x", "1e3");
+  arguments.add("--y", "nan");
+  EXPECT_FALSE(arguments.integer("--n", 1, 0, 100));
+  EXPECT_EQ(arguments.integer("--m", 1, 0, 100).value(), 7);
+  EXPECT_FALSE(arguments.integer("--m", 1, 8, 100));
+  EXPECT_EQ(arguments.integer("--absent", 5, 0, 1).value(), 5);
+  EXPECT_EQ(arguments.number("--x", 0).value(), 1000.0);
+  EXPECT_FALSE(arguments.number("--y", 0));
+}
+
+TEST(OptionTable, DefaultsAndLaterValuesDoNotOverlap) {
+  for (const CommandSpec& command : commands()) {
+    std::set<std::string_view> names;
+    for (const OptionSpec& option : command.options) {
+      EXPECT_TRUE(names.insert(option.name).second) << option.name;
+      EXPECT_FALSE(has_word(command.later, ' ', option.name)) << option.name;
+      for_each_word(option.choices, '|', [&](std::string_view value) { EXPECT_FALSE(has_word(option.later, '|', value)) << value; });
+    }
+  }
+}
+
+TEST(Help, NamesEveryOptionAndNothingThatIsNotBuilt) {
+  for (const CommandSpec& command : commands()) {
+    for (const auto language : {report::Language::en, report::Language::zh}) {
+      const std::string help = command_help(command, language);
+      for (const OptionSpec& option : command.options) {
+        EXPECT_NE(help.find(option.name), std::string::npos) << option.name;
+        for_each_word(option.later, '|', [&](std::string_view value) {
+          if (value != "max") EXPECT_EQ(help.find(value), std::string::npos) << value;
+        });
+      }
+      for_each_word(command.later, ' ', [&](std::string_view option) {
+        EXPECT_EQ(help.find(std::string(option) + " "), std::string::npos) << option;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ullage::cli

@@ -1,0 +1,231 @@
+// What is wrong, word for word: one line on standard error, nothing on standard output, exit status 2.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/captured_run.h"
+
+namespace ullage {
+namespace {
+
+using testing::Captured;
+using testing::run;
+
+struct Wrong {
+  const char* line;
+  const char* says;  // behind "ullage: "
+};
+
+void expect_error(const Captured& captured, const std::string& says) {
+  EXPECT_EQ(captured.status, 2);
+  EXPECT_EQ(captured.err, "ullage: " + says + "\n");
+  EXPECT_EQ(captured.out, "");
+}
+
+class Errors : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(Errors, AreOneClearLine) { expect_error(run(GetParam().line), GetParam().says); }
+
+constexpr Wrong kWords[] = {
+    {"", "command: missing; `ullage --help` lists all"},
+    {"trian", "trian: no such command; did you mean train?"},
+    {"frobnicate", "frobnicate: no such command; `ullage --help` lists all"},
+    {"serve gpt2", "serve: is not in this version"},
+    {"train", "MODEL: missing; write `ullage train MODEL`"},
+    {"train gpt2 gpt3", "gpt3: one argument too many; `ullage --help` shows what goes where"},
+    {"train gpt2 --seqlen 4", "--seqlen: no such option; did you mean --seq-len?"},
+    {"train gpt2 --zzzzzzzz", "--zzzzzzzz: no such option; `ullage train --help` lists all"},
+    {"train gpt2 -x", "-x: no such option; `ullage train --help` lists all"},
+    {"train gpt2 --seq-len", "--seq-len: needs a value"},
+    {"train gpt2 --seq-len 4 --seq-len 5", "--seq-len: given more than once; give it once"},
+    {"train gpt2 --quiet --verbose", "--quiet: contradicts --verbose; give one of them"},
+    {"train gpt2 --units GiBs", "--units: 'GiBs' is not one of GiB, GB, MiB, bytes; did you mean GiB?"},
+};
+
+constexpr Wrong kNotBuilt[] = {
+    {"train gpt2 --html x.html", "--html: is not in this version"},
+    {"train gpt2 --lora 8", "--lora: is not in this version"},
+    {"train gpt2 --advise", "--advise: is not in this version"},
+    {"train gpt2 --why", "--why: is not in this version"},
+    {"train gpt2 --sweep seq-len=1..4", "--sweep: is not in this version"},
+    {"train gpt2 --timeline x.json", "--timeline: is not in this version"},
+    {"train gpt2 --zero 3", "--zero: is not in this version"},
+    {"train gpt2 --engine ddp", "--engine: ddp is not in this version"},
+    {"train gpt2 --modules litgpt", "--modules: litgpt is not in this version"},
+    {"train gpt2 --precision amp-bf16", "--precision: amp-bf16 is not in this version"},
+    {"train gpt2 --precision fp8", "--precision: fp8 is not in this version"},
+    {"train gpt2 --optimizer lion", "--optimizer: lion is not in this version"},
+    {"train gpt2 --loss chunked", "--loss: chunked is not in this version"},
+    {"train gpt2 --recompute selective", "--recompute: selective is not in this version"},
+    {"train gpt2 --attention flash", "--attention: flash is not in this version"},
+    {"train gpt2 --micro-batch max", "--micro-batch: max is not in this version"},
+    {"train gpt2 --seq-len max", "--seq-len: max is not in this version"},
+    {"train gpt2 --gpus 2", "--gpus: training on several GPUs is not in this version"},
+    {"train gpt2 --gpu 8xh100", "--gpu: training on several GPUs is not in this version"},
+    {"train gpt2 --gpu local", "--gpu: asking the driver for 'local' is not in this version"},
+    {"train gpt2 --torch 2.1", "--torch: 2.1 is not in this version; known is 2.14"},
+    {"train gpt2 --transformers 4.40", "--transformers: 4.40 is not in this version; known is 5.12"},
+    {"train 7B", "7B: estimating from a bare size is not in this version"},
+    {"train net.gguf", "net.gguf: reading GGUF files is not in this version"},
+    {"train net.safetensors", "net.safetensors: reading safetensors files is not in this version"},
+    {"train net.onnx", "net.onnx: reading ONNX files is not in this version"},
+    {"inspect gpt2 --checkpoint", "--checkpoint: is not in this version"},
+};
+
+constexpr Wrong kValues[] = {
+    {"train gpt2 --optimizer admw", "--optimizer: 'admw' is not one of adamw, sgd, sgd-momentum, none; did you mean adamw?"},
+    {"train gpt2 --precision bfloat", "--precision: 'bfloat' is not one of fp32, bf16, fp16, pure-bf16"},
+    {"train gpt2 --micro-batch 0", "--micro-batch: '0' is not a whole number from 1 to 1048576"},
+    {"train gpt2 --micro-batch -1", "--micro-batch: '-1' is not a whole number from 1 to 1048576"},
+    {"train gpt2 --seq-len 1.5", "--seq-len: '1.5' is not a whole number from 1 to 67108864"},
+    {"train gpt2 --seq-len 99999999999999999999", "--seq-len: '99999999999999999999' is not a whole number from 1 to 67108864"},
+    {"train gpt2 --clip-grad -1", "--clip-grad: '-1' is not a number of 0 or more"},
+    {"train gpt2 --gpu h100 --gpu-memory lots", "--gpu-memory: 'lots' is not a size; write a number with a unit, such as 79.1GiB or 80GB"},
+    {"train gpt2 --micro-batch 2 --grad-accum 4 --global-batch 9",
+     "--global-batch: 9 contradicts --micro-batch 2 and --grad-accum 4, which make 8; leave one out"},
+    {"train gpt2 --micro-batch 2 --global-batch 9", "--global-batch: 9 is no multiple of --micro-batch 2; change one of them"},
+    {"train gpt2 --grad-accum 2 --global-batch 9", "--global-batch: 9 is no multiple of --grad-accum 2; change one of them"},
+    {"train gpt2 --recompute-reentrant", "--recompute-reentrant: contradicts --recompute none; add --recompute full"},
+    {"train gpt2 --step forward --grad-accum 2", "--step: forward has no gradients; leave --grad-accum and --clip-grad out"},
+    {"train gpt2 --image-size 224", "--image-size: openai-community/gpt2 takes text; use --seq-len"},
+    {"train gpt2 --require-fit", "--require-fit: nothing to fit into; name a card with --gpu"},
+    {"train gpt2 --used 1GiB", "--used: says something about a card; name it with --gpu"},
+    {"train gpt2 --seq-len 1025", "--seq-len: 1025 tokens, but the model has learned positions for 1024 only"},
+    {"inspect", "MODEL: missing; name a model, or a shape with --tensor"},
+    {"inspect gpt2 --tensor 3x3", "--tensor: describes a tensor without a model; leave MODEL out"},
+    {"inspect --tensor 3y3", "--tensor: '3y3' is not a shape; write sizes of 1 or more such as 32x3x256x256"},
+    {"inspect --tensor 3 --dtype fp3", "--dtype: 'fp3' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool"},
+    {"inspect gpt2 --dtype int64", "--dtype: weights are floating-point numbers; choose fp32, bf16 or fp16"},
+    {"gpus --min-compute-capability nine", "--min-compute-capability: 'nine' is no compute capability; write one such as 8.0"},
+    {"gpus --sort size", "--sort: 'size' is not one of id, name, memory, usable, bandwidth, bf16, year, tdp"},
+};
+
+// The configuration of a model with one field changed.
+constexpr Wrong kFields[] = {
+    {"train gpt2 --set n_layer", "--set: 'n_layer' is not KEY=VALUE"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Words, Errors, ::testing::ValuesIn(kWords));
+INSTANTIATE_TEST_SUITE_P(NotBuilt, Errors, ::testing::ValuesIn(kNotBuilt));
+INSTANTIATE_TEST_SUITE_P(Values, Errors, ::testing::ValuesIn(kValues));
+INSTANTIATE_TEST_SUITE_P(Fields, Errors, ::testing::ValuesIn(kFields));
+
+// Files of all the wrong kinds, in a folder of their own.
+class WrongFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("ullage-errors-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name)) << content;
+    return path(name);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(WrongFiles, MissingFile) {
+  expect_error(run({"train", path("none.json")}), path("none.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
+}
+
+TEST_F(WrongFiles, FolderWithoutConfiguration) {
+  expect_error(run({"train", folder_.string()}), folder_.string() + ": is a folder without config.json; name the folder of a model or its config.json");
+}
+
+TEST_F(WrongFiles, FolderForAFile) {
+  std::filesystem::create_directories(folder_ / "config.json");
+  expect_error(run({"train", folder_.string()}), path("config.json") + ": is a directory; name a file in it");
+}
+
+TEST_F(WrongFiles, MalformedJson) {
+  const std::string file = write("config.json", "{\"model_type\": \"llama\",");
+  expect_error(run({"train", file}), file + ": byte 23: not valid JSON here; check that the file is whole");
+}
+
+TEST_F(WrongFiles, NotAnObject) {
+  const std::string file = write("config.json", "[1, 2]");
+  expect_error(run({"train", file}), file + ": expected a JSON object with the model's configuration");
+  expect_error(run({"train", file, "--set", "a=1"}), file + ": expected a JSON object with the model's configuration");
+}
+
+TEST_F(WrongFiles, WithoutModelType) {
+  const std::string file = write("config.json", "{\"hidden_size\": 4}");
+  expect_error(run({"train", file}), file + ": model_type: missing; is this the configuration of a model?");
+}
+
+TEST_F(WrongFiles, UnknownModelType) {
+  const std::string file = write("config.json", "{\"model_type\": \"lama\"}");
+  expect_error(run({"train", file}), file + ": model_type: model type 'lama' is not modelled; did you mean llama?");
+}
+
+TEST_F(WrongFiles, TwoGigabytesAreRefusedUnread) {
+  const std::string file = write("config.json", "{}");
+  std::filesystem::resize_file(file, std::uintmax_t{2} << 30U);
+  const auto begin = std::chrono::steady_clock::now();
+  expect_error(run({"train", file}), file + ": has 2147483648 bytes; at most 16777216 are read here");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
+TEST_F(WrongFiles, ControlCharactersDoNotReachTheTerminal) {
+  expect_error(run({"train", path("a\x1b[31m\nb.json")}), path("a [31m b.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
+}
+
+// Every dimension of a configuration, negative, zero, absurd and of the wrong kind: refused, and never with a crash.
+struct Field {
+  const char* model;
+  const char* key;
+};
+
+class Dimensions : public ::testing::TestWithParam<Field> {};
+
+TEST_P(Dimensions, OutOfRangeAreRefusedByName) {
+  for (const char* value : {"-1", "0", "1e300", "9223372036854775807", "123456789012345678901234567890", "1.5", "\"x\"", "[]"}) {
+    const Captured captured = run({"train", GetParam().model, "--set", std::string(GetParam().key) + "=" + value});
+    EXPECT_EQ(captured.status, 2) << value << captured.out;
+    EXPECT_NE(captured.err.find(GetParam().key), std::string::npos) << captured.err;
+    EXPECT_EQ(std::count(captured.err.begin(), captured.err.end(), '\n'), 1) << captured.err;
+  }
+}
+
+constexpr const char* kLlama = "TinyLlama/TinyLlama-1.1B-Chat-v1.0";
+INSTANTIATE_TEST_SUITE_P(All, Dimensions,
+                         ::testing::Values(Field{kLlama, "vocab_size"}, Field{kLlama, "hidden_size"}, Field{kLlama, "intermediate_size"},
+                                           Field{kLlama, "num_hidden_layers"}, Field{kLlama, "num_attention_heads"},
+                                           Field{kLlama, "num_key_value_heads"}, Field{kLlama, "max_position_embeddings"},
+                                           Field{"gpt2", "n_embd"}, Field{"gpt2", "n_layer"}, Field{"gpt2", "n_head"},
+                                           Field{"gpt2", "n_positions"}, Field{"gpt2", "vocab_size"}));
+
+TEST(Sizes, EveryDimensionAtItsLargestIsRefusedInsteadOfOverflowing) {
+  const Captured captured = run(std::string("train ") + kLlama +
+                                " --set hidden_size=16777216 --set intermediate_size=16777216 --set num_hidden_layers=10000 --set num_attention_heads=64"
+                                " --set num_key_value_heads=64 --set vocab_size=67108864");
+  EXPECT_EQ(captured.status, 2) << captured.out.substr(0, 200);
+  EXPECT_NE(captured.err.find("more parameters than can be counted"), std::string::npos) << captured.err;
+}
+
+TEST(Sizes, ALargeBatchOfLongSequencesIsRefusedInsteadOfOverflowing) {
+  const Captured captured = run(std::string("train ") + kLlama + " --micro-batch 1048576 --seq-len 67108864");
+  EXPECT_EQ(captured.status, 2);
+  EXPECT_EQ(captured.err, "ullage: --seq-len: more than can be counted; use a smaller micro-batch or shorter sequences\n");
+}
+
+TEST(Unknown, ModelAndCardComeWithTheNearestNames) {
+  EXPECT_NE(run("train TinyLlama/TinyLlama-1.1B-Chat-v1.1").err.find("did you mean TinyLlama/TinyLlama-1.1B-Chat-v1.0"), std::string::npos);
+  EXPECT_NE(run("train gpt2 --gpu h10").err.find("did you mean"), std::string::npos);
+  EXPECT_NE(run("train some-org/some-unheard-of-net").err.find("fetching from the Hub is not in this version"), std::string::npos);
+}
+
+TEST(Heads, ThatDoNotDivideAreRefused) {
+  EXPECT_EQ(run("train gpt2 --set n_head=7").status, 2);
+  EXPECT_EQ(run(std::string("train ") + kLlama + " --set num_key_value_heads=5").status, 2);
+}
+
+}  // namespace
+}  // namespace ullage

@@ -1,0 +1,156 @@
+// `ullage train` from its words to its answer.
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "cli/captured_run.h"
+#include "cli/commands.h"
+
+namespace ullage {
+namespace {
+
+using testing::Captured;
+using testing::run;
+
+constexpr const char* kTiny =
+    "--set vocab_size=320 --set n_embd=64 --set n_layer=2 --set n_head=4 --set n_positions=128";
+
+Json answer(const std::string& line) {
+  const Captured captured = run(line + " --json");
+  EXPECT_EQ(captured.status, 0) << captured.err;
+  const auto json = parse_json(captured.out, "answer");
+  EXPECT_TRUE(json);
+  return json ? *json : Json::object();
+}
+
+std::int64_t phase(const Json& answer, const std::string& name) {
+  for (const Json& one : answer["phases"]) {
+    if (one["name"] == name) return one["allocated_bytes"];
+  }
+  return -1;
+}
+
+struct Recorded {
+  const char* line;
+  std::int64_t peak, forward_peak, forward_backward_peak, before_step, after_forward, after_backward;
+};
+
+// Peaks that PyTorch's memory tracker showed on fake tensors (PyTorch 2.14, transformers 5.12, tests/truth/).
+constexpr Recorded kRecorded[] = {
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --engine pytorch --kernels cuda-traced --gpu h100-sxm-80gb --micro-batch 2 "
+     "--seq-len 1024 --precision bf16 --optimizer adamw --optimizer-impl foreach --attention sdpa",
+     11348389888, 11217351168, 11348389888, 6600291328, 10955190272, 8800388096},
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --kernels cuda-traced --micro-batch 2 --seq-len 1024 --grad-accum 4",
+     13548486656, 11217351168, 13548486656, 6600291328, 10955190272, 8800388096},
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --kernels cuda-traced --micro-batch 1 --seq-len 16384 --optimizer-impl fused "
+     "--recompute full",
+     14641203712, 13592759296, 14641203712, 6600394240, 11495607296, 8800491008},
+    {"train openai-community/gpt2 --kernels cuda-traced --micro-batch 8 --seq-len 1024 --recompute full", 5869695488, 5046416384,
+     5869695488, 746638848, 3399528960, 995518464},
+};
+
+class RecordedStep : public ::testing::TestWithParam<Recorded> {};
+
+TEST_P(RecordedStep, EqualsPyTorchToTheByte) {
+  const Recorded& recorded = GetParam();
+  const Json said = answer(recorded.line);
+  EXPECT_EQ(said["peak"]["allocated_bytes"], recorded.peak);
+  EXPECT_EQ(phase(said, "forward_peak"), recorded.forward_peak);
+  EXPECT_EQ(phase(said, "forward_backward_peak"), recorded.forward_backward_peak);
+  EXPECT_EQ(phase(said, "before_step"), recorded.before_step);
+  EXPECT_EQ(phase(said, "after_forward"), recorded.after_forward);
+  EXPECT_EQ(phase(said, "after_backward"), recorded.after_backward);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecordedStep, ::testing::ValuesIn(kRecorded));
+
+TEST(TrainCommand, DefaultsAreResolvedAndSaid) {
+  const Json said = answer("train gpt2");
+  EXPECT_EQ(said["setup"]["seq_len"], 1024);  // the model's limit, less than 2048
+  EXPECT_EQ(said["setup"]["micro_batch"], 1);
+  EXPECT_EQ(said["setup"]["precision"], "bf16");
+  EXPECT_EQ(said["setup"]["optimizer"], "adamw");
+  EXPECT_NE(said["assumptions"][0].get<std::string>().find("--micro-batch 1, --seq-len 1024, --precision bf16"), std::string::npos);
+}
+
+TEST(TrainCommand, WhatIsNotComputedIsNull) {
+  const Json said = answer("train gpt2 --gpu h100");
+  for (const char* key : {"fits", "fits_certain", "headroom_bytes", "speed", "ranks", "host", "advice"}) EXPECT_TRUE(said[key].is_null()) << key;
+  for (const char* key : {"reserved_bytes", "process_bytes", "reserved_range_bytes"}) EXPECT_TRUE(said["peak"][key].is_null()) << key;
+  EXPECT_TRUE(said["totals"]["process_bytes"].is_null());
+}
+
+TEST(TrainCommand, WithoutACardThereIsNoVerdict) {
+  const Json said = answer("train gpt2");
+  EXPECT_EQ(said["device"]["name"], "");
+  EXPECT_TRUE(said["device"]["usable_bytes"].is_null());
+  EXPECT_TRUE(said["headroom_at_most_bytes"].is_null());
+}
+
+TEST(TrainCommand, OneOfThreeBatchSizesFollows) {
+  const std::string tiny = std::string("train gpt2 --seq-len 16 ") + kTiny;
+  EXPECT_EQ(answer(tiny + " --micro-batch 2 --global-batch 8")["setup"]["grad_accum"], 4);
+  EXPECT_EQ(answer(tiny + " --grad-accum 2 --global-batch 8")["setup"]["micro_batch"], 4);
+  EXPECT_EQ(answer(tiny + " --global-batch 3")["setup"]["grad_accum"], 3);
+  EXPECT_EQ(answer(tiny + " --micro-batch 2 --grad-accum 4")["setup"]["global_batch"], 8);
+  EXPECT_EQ(answer(tiny + " --micro-batch 2 --grad-accum 4 --global-batch 8")["setup"]["global_batch"], 8);
+}
+
+TEST(TrainCommand, GivenMemoryReplacesTheCardsAndUsedIsTakenOff) {
+  const Json said = answer("train gpt2 --gpu h100 --gpu-memory 10GiB --used 1GiB");
+  EXPECT_EQ(said["device"]["usable_bytes"], 9 * kGiB);
+}
+
+TEST(TrainCommand, RequireFitDecidesTheExitStatus) {
+  EXPECT_EQ(run("train gpt2 --gpu h100 --gpu-memory 1MiB").status, 0);
+  EXPECT_EQ(run("train gpt2 --gpu h100 --gpu-memory 1MiB --require-fit").status, 3);
+  EXPECT_EQ(run("train gpt2 --gpu h100 --require-fit").status, 0);
+}
+
+TEST(TrainCommand, LanguageComesFromTheOptionElseFromTheSurroundings) {
+  cli::Surroundings chinese;
+  chinese.language = "zh_CN.UTF-8";
+  EXPECT_NE(run({"train", "gpt2"}, chinese).out.find("峰值"), std::string::npos);
+  EXPECT_EQ(run({"train", "gpt2", "--lang", "en"}, chinese).out.find("峰值"), std::string::npos);
+  EXPECT_EQ(run({"train", "gpt2", "--json"}, chinese).out, run("train gpt2 --json --lang en").out);
+}
+
+TEST(TrainCommand, ColourOnlyWhereItIsWanted) {
+  cli::Surroundings terminal;
+  terminal.terminal = true;
+  EXPECT_NE(run({"train", "gpt2"}, terminal).out.find("\x1b["), std::string::npos);
+  EXPECT_EQ(run({"train", "gpt2", "--color", "never"}, terminal).out.find("\x1b["), std::string::npos);
+  EXPECT_EQ(run("train gpt2").out.find("\x1b["), std::string::npos);
+  EXPECT_NE(run("train gpt2 --color always").out.find("\x1b["), std::string::npos);
+  terminal.no_color = true;
+  EXPECT_EQ(run({"train", "gpt2"}, terminal).out.find("\x1b["), std::string::npos);
+}
+
+TEST(TrainCommand, WithoutUnicodeEverythingIsAscii) {
+  cli::Surroundings plain;
+  plain.unicode = false;
+  for (const char c : run({"train", "gpt2", "--gpu", "h100", "--verbose"}, plain).out) ASSERT_LT(static_cast<unsigned char>(c), 0x80);
+}
+
+TEST(TrainCommand, QuietIsOneLine) {
+  const std::string out = run("train gpt2 --gpu h100 --quiet").out;
+  EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1);
+}
+
+TEST(TrainCommand, AFullDiskIsSaid) {
+  std::string err;
+  const cli::Streams full{[](std::string_view) -> Expected<void> { return fail(ErrorCode::io, "standard output", "cannot write: No space left on device"); },
+                          [&](std::string_view text) { err += text; }, {}};
+  EXPECT_EQ(cli::run(testing::words_of("train gpt2"), full, cli::real_files()), 2);
+  EXPECT_EQ(err, "ullage: standard output: cannot write: No space left on device\n");
+}
+
+TEST(Predict, RefusesWhatIsNotBuiltAsUnsupported) {
+  for (const char* line : {"serve gpt2", "train gpt2 --lora 8", "train gpt2 --precision amp-bf16", "train gpt2 --engine fsdp"}) {
+    const auto prediction = cli::predict(testing::words_of(line), cli::real_files());
+    ASSERT_FALSE(prediction) << line;
+    EXPECT_EQ(prediction.error().code, ErrorCode::unsupported) << line;
+  }
+}
+
+}  // namespace
+}  // namespace ullage

@@ -1,0 +1,78 @@
+"""The program as a process: streams, exit status, full disks, memory and work."""
+
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BINARY = os.environ["ULLAGE_BINARY"]
+TRAIN = ["train", "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm-80gb"]
+# Instructions from start to end; a machine of 2 GHz does them in well under the 15 ms that a call may take.
+MOST_INSTRUCTIONS = 25_000_000
+MOST_KIB = 30 * 1024
+
+
+def run(words, **more):
+    return subprocess.run([BINARY, *words], capture_output=True, text=True, encoding="utf-8", timeout=60, check=False, **more)
+
+
+class Process(unittest.TestCase):
+    def test_answers_and_leaves_standard_error_empty(self):
+        done = run(TRAIN)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("H100", done.stdout)
+
+    def test_exit_statuses(self):
+        self.assertEqual(run(["train", "gpt2", "--gpu", "h100", "--gpu-memory", "1MiB", "--require-fit"]).returncode, 3)
+        self.assertEqual(run(["train", "no-such-model"]).returncode, 2)
+        self.assertEqual(run(["--version"]).returncode, 0)
+
+    def test_a_full_disk_is_one_line_and_status_2(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full here")
+        for words in (TRAIN, [*TRAIN, "--json"], ["models"], ["gpus"], ["--help"], ["inspect", "gpt2"]):
+            with self.subTest(" ".join(words)), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([BINARY, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stderr, "ullage: standard output: cannot write: No space left on device\n")
+
+    def test_a_configuration_of_two_gigabytes_costs_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            path.touch()
+            os.truncate(path, 2 << 30)
+            # With so little memory an attempt to read it would end in a crash.
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))  # noqa: E731
+            done = run(["train", folder], preexec_fn=limit)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, f"ullage: {path}: has 2147483648 bytes; at most 16777216 are read here\n")
+
+    def test_the_language_comes_from_the_environment(self):
+        chinese = run(TRAIN, env={**os.environ, "LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"})
+        self.assertIn("峰值", chinese.stdout)
+        english = run(TRAIN, env={**os.environ, "LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
+        self.assertNotIn("峰值", english.stdout)
+
+    def test_memory_stays_small(self):
+        script = "import resource,subprocess,sys;subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,check=True);" \
+                 "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        done = subprocess.run(["python3", "-c", script, BINARY, *TRAIN], capture_output=True, text=True, timeout=60, check=True)
+        self.assertLess(int(done.stdout), MOST_KIB)
+
+    def test_a_call_does_little_work(self):
+        if shutil.which("valgrind") is None:
+            self.skipTest("no valgrind here")
+        counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", BINARY, *TRAIN]
+        done = subprocess.run(counted, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+        if done.returncode != 0 or "Collected" not in done.stderr:
+            self.skipTest("valgrind cannot run this build (sanitizers?)")
+        instructions = int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+        self.assertLess(instructions, MOST_INSTRUCTIONS)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+"""Every JSON document that the program prints validates against docs/schema/, and nothing else is on that stream."""
+
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+import jsonschema
+
+ROOT = pathlib.Path(os.environ["ULLAGE_SOURCE_DIR"])
+BINARY = os.environ["ULLAGE_BINARY"]
+LLAMA = "TinyLlama/TinyLlama-1.1B-Chat-v1.0"
+
+CALLS = {
+    "prediction": [
+        ["train", LLAMA],
+        ["train", LLAMA, "--gpu", "h100"],
+        ["train", LLAMA, "--gpu", "t4", "--micro-batch", "8"],
+        ["train", "gpt2", "--step", "forward"],
+        ["train", "gpt2", "--step", "first", "--optimizer", "sgd-momentum", "--optimizer-impl", "loop"],
+        ["train", "gpt2", "--optimizer", "none", "--loss", "none", "--attention", "eager", "--precision", "fp32"],
+        ["train", "gpt2", "--recompute", "full", "--recompute-reentrant", "--grad-accum", "5", "--clip-grad", "1.5"],
+        ["train", "gpt2", "--kernels", "cpu", "--gpu", "h100"],
+        ["train", "gpt2", "--kernels", "cuda-traced", "--optimizer-impl", "fused", "--lang", "zh"],
+    ],
+    "inspect": [
+        ["inspect", LLAMA],
+        ["inspect", "gpt2", "--dtype", "fp32", "--seq-len", "7"],
+        ["inspect", "--tensor", "32x3x256x256", "--dtype", "fp32"],
+    ],
+    "models": [["models"], ["models", "llama"], ["models", "no such model"]],
+    "gpus": [["gpus"], ["gpus", "--sort", "bandwidth", "--bf16"], ["gpus", "no such card"]],
+}
+
+
+def schema(name):
+    return json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def run(words):
+    return subprocess.run([BINARY, *words], capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
+
+
+class Schemas(unittest.TestCase):
+    def test_every_schema_is_one(self):
+        for path in sorted((ROOT / "docs" / "schema").glob("*.json")):
+            with self.subTest(path.name):
+                jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text(encoding="utf-8")))
+
+    def test_every_answer_validates(self):
+        for name, calls in CALLS.items():
+            validator = jsonschema.Draft202012Validator(schema(name))
+            for words in calls:
+                with self.subTest(" ".join(words)):
+                    done = run([*words, "--json"])
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    validator.validate(json.loads(done.stdout))
+
+    def test_image_models_validate_where_they_are_built(self):
+        done = run(["train", "resnet18", "--json"])
+        if done.returncode == 2 and "is not modelled" in done.stderr:
+            self.skipTest("no image family in this build")
+        self.assertEqual(done.stderr, "")
+        jsonschema.Draft202012Validator(schema("prediction")).validate(json.loads(done.stdout))
+
+    def test_schemas_reject_what_is_not_in_them(self):
+        answer = json.loads(run(["train", "gpt2", "--json"]).stdout)
+        validator = jsonschema.Draft202012Validator(schema("prediction"))
+        for spoil in (lambda a: a.update(surprise=1), lambda a: a["peak"].pop("at"), lambda a: a["peak"].update(allocated_bytes=-1)):
+            spoiled = json.loads(json.dumps(answer))
+            spoil(spoiled)
+            self.assertFalse(validator.is_valid(spoiled))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,68 @@
+// Approved answers, word for word. ULLAGE_UPDATE_GOLDEN=1 writes them anew; read the difference before committing it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "cli/captured_run.h"
+
+namespace ullage {
+namespace {
+
+struct Golden {
+  const char* file;
+  const char* line;
+};
+
+// A small GPT-2 and a small Llama keep the files readable.
+#define ULLAGE_SMALL_GPT2 "gpt2 --set n_layer=3 --set n_embd=256 --set n_head=4 --seq-len 128 --micro-batch 4"
+
+constexpr Golden kGoldens[] = {
+    {"help.txt", "--help"},
+    {"help-zh.txt", "--help --lang zh"},
+    {"train-help.txt", "train --help"},
+    {"train-help-zh.txt", "train --help --lang zh"},
+    {"train-llama.txt", "train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --gpu rtx-4090 --micro-batch 2 --seq-len 1024"},
+    {"train-llama-zh.txt", "train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --gpu rtx-4090 --micro-batch 2 --seq-len 1024 --lang zh"},
+    {"train-llama-too-large.txt", "train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --gpu t4 --micro-batch 8 --units GB"},
+    {"train-gpt2.txt", "train gpt2 --recompute full --optimizer sgd --precision fp32"},
+    {"train-gpt2-verbose.txt", "train " ULLAGE_SMALL_GPT2 " --verbose --units bytes"},
+    {"train-gpt2-quiet.txt", "train gpt2 --gpu h100 --quiet"},
+    {"train-gpt2.json", "train " ULLAGE_SMALL_GPT2 " --gpu h100 --json"},
+    {"train-gpt2-forward.json", "train " ULLAGE_SMALL_GPT2 " --step forward --json"},
+    {"inspect-llama.txt", "inspect TinyLlama/TinyLlama-1.1B-Chat-v1.0"},
+    {"inspect-llama-zh.txt", "inspect TinyLlama/TinyLlama-1.1B-Chat-v1.0 --lang zh"},
+    {"inspect-gpt2.json", "inspect gpt2 --json"},
+    {"inspect-tensor.txt", "inspect --tensor 32x3x256x256 --dtype fp32"},
+    {"inspect-tensor.json", "inspect --tensor 32x3x256x256 --dtype fp32 --json"},
+    {"models-gpt2.txt", "models gpt2"},
+    {"models-gpt2.json", "models gpt2 --json"},
+    {"models-mistral-zh.txt", "models --model-type mistral --lang zh"},
+    {"gpus-h100.txt", "gpus h100 --sort memory"},
+    {"gpus-h100.json", "gpus h100-pcie --json"},
+    {"gpus-nvlink-zh.txt", "gpus --nvlink --min-memory 80GB --lang zh --sort bandwidth"},
+};
+
+std::string path_of(const std::string& file) { return std::string(ULLAGE_SOURCE_DIR "/tests/golden/") + file; }
+
+std::string content(const std::string& path) {
+  std::stringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+class GoldenTest : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(GoldenTest, IsWhatWasApproved) {
+  const testing::Captured captured = testing::run(GetParam().line);
+  EXPECT_EQ(captured.status, 0) << captured.err;
+  const std::string path = path_of(GetParam().file);
+  if (std::getenv("ULLAGE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << captured.out;
+  EXPECT_EQ(captured.out, content(path)) << "ullage " << GetParam().line;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenTest, ::testing::ValuesIn(kGoldens));
+
+}  // namespace
+}  // namespace ullage
