@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "corpus/resolve.h"
 
 namespace ullage::corpus {
 namespace {
@@ -16,8 +17,9 @@ Expected<std::vector<Quantity>> read_quantities(const JsonObject& line, std::str
   const auto object = line.object(key);
   if (!object) return tl::unexpected<Error>(object.error());
   for (const auto& [name, value] : object->json().items()) {
-    if (!value.is_number()) return fail(ErrorCode::malformed, object->where(name), "expected a number");
-    out.push_back({name, value.get<double>()});
+    const auto number = as_number(value);
+    if (!number) return fail(ErrorCode::malformed, object->where(name), "expected a number, true or false");
+    out.push_back({name, *number});
   }
   return out;
 }

@@ -10,7 +10,7 @@
 
 namespace ullage::corpus {
 
-// Bytes, tokens or seconds, as the key says. A double holds bytes exactly up to 2^53.
+// Bytes, tokens or seconds, as the key says; 1 and 0 for a yes and a no. A double holds bytes exactly up to 2^53.
 struct Quantity {
   std::string key;  // a path into the prediction's JSON
   double value = 0;

@@ -36,9 +36,14 @@ const Json* at_path(const Json& document, std::string_view path) {
   }
 }
 
+std::optional<double> as_number(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
+  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+}
+
 std::optional<double> number_at(const Json& document, std::string_view path) {
   const Json* found = at_path(document, path);
-  return found != nullptr && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
+  return found != nullptr ? as_number(*found) : std::nullopt;
 }
 
 std::optional<std::string> text_at(const Json& document, std::string_view path) {

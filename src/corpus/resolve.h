@@ -13,6 +13,9 @@ namespace ullage::corpus {
 // `device`. A key that itself contains dots is found as well.
 const Json* at_path(const Json& document, std::string_view path);
 
+// A number, or 1 and 0 for true and false.
+std::optional<double> as_number(const Json& value);
+
 // The number at the path; nothing where there is none, which includes null: not computed.
 std::optional<double> number_at(const Json& document, std::string_view path);
 

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{R"({"id":"a","args":["train",7],"expect":{"k":1}})", ": args: expected a list of texts"},
         Malformed{R"({"id":"a","args":["train"]})", ": expect: missing; expected what was measured"},
         Malformed{R"({"id":"a","args":["train"],"expect":[]})", ": expect: expected an object"},
-        Malformed{R"({"id":"a","args":["train"],"expect":{"k":"1"}})", ": expect: k: expected a number"}));
+        Malformed{R"({"id":"a","args":["train"],"expect":{"k":"1"}})", ": expect: k: expected a number, true or false"}));
 
 TEST(Cases, AFileThatIsNotThereIsAnError) { EXPECT_EQ(read_cases("no/such.jsonl").error().code, ErrorCode::not_found); }
 
@@ -79,6 +79,7 @@ TEST(Resolve, FollowsNamesOfListsAndKeysWithDots) {
   EXPECT_EQ(number_at(*json, "components.parameters.bytes"), 7.0);
   EXPECT_EQ(number_at(*json, "buffers.Host.kv"), 2.0);
   EXPECT_EQ(number_at(*json, "a.b.c"), 3.0);
+  EXPECT_EQ(number_at(*json, "yes"), 1.0);
   EXPECT_EQ(number_at(*json, "none"), std::nullopt);
   EXPECT_EQ(number_at(*json, "peak"), std::nullopt);
   EXPECT_EQ(number_at(*json, "peak.bytes.more"), std::nullopt);

@@ -1,0 +1,75 @@
+// Training steps against PyTorch's own, measured in the lab: equal to the byte in at least 95 % of the cases, within
+// half a percent in all.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "cli/run.h"
+#include "corpus/resolve.h"
+#include "corpus/score.h"
+
+namespace ullage {
+namespace {
+
+constexpr double kEqualShare = 0.95;
+constexpr double kLargestError = 0.005;
+
+// What the command prints, in process.
+Json validate(std::vector<std::string> args) {
+  std::string out;
+  cli::Streams streams;
+  streams.out = [&](std::string_view text) -> Expected<void> {
+    out += text;
+    return {};
+  };
+  streams.err = [](std::string_view text) { ADD_FAILURE() << text; };
+  args.insert(args.begin(), "validate");
+  args.emplace_back("--json");
+  EXPECT_EQ(cli::run(args, streams, cli::real_files()), 0);
+  return Json::parse(out, nullptr, false);
+}
+
+void print(const Json& result) {
+  for (const Json& summary : result.at("summaries")) {
+    std::cout << "  " << summary.at("key").get<std::string>() << ": " << summary.at("equal") << " of "
+              << summary.at("count") << " equal, largest error " << summary.at("largest") << "\n";
+  }
+  for (const Json& row : result.at("rows")) {
+    if (row.at("error").get<double>() > 0) std::cout << "  " << row.dump() << "\n";
+  }
+}
+
+void expect_lab_truth(const Json& result, std::size_t cases) {
+  EXPECT_EQ(corpus::number_at(result, "cases.compared"), static_cast<double>(cases));
+  EXPECT_EQ(corpus::number_at(result, "cases.failed"), 0.0);
+  EXPECT_EQ(corpus::number_at(result, "values.not_computed"), 0.0);
+  EXPECT_GE(*corpus::number_at(result, "cases.equal"), kEqualShare * static_cast<double>(cases));
+  EXPECT_LE(*corpus::number_at(result, "largest_error.error"), kLargestError);
+  for (const Json& summary : result.at("summaries")) {
+    // What is not a total is a matter of definition, not of operators: no exceptions.
+    const auto key = summary.at("key").get<std::string>();
+    if (key.starts_with("model.") || key.find(".components.") != std::string::npos) {
+      EXPECT_EQ(summary.at("equal"), summary.at("count")) << key;
+    }
+  }
+}
+
+TEST(Lab, RecordedStepsAreEqualToTheByte) {
+  const Json result = validate({ULLAGE_TEST_DATA "/lab/train.jsonl"});
+  print(result);
+  expect_lab_truth(result, 65);
+}
+
+TEST(Lab, AnotherCorpusIsEqualToTheByte) {
+  const char* folder = std::getenv("ULLAGE_CORPUS");
+  if (folder == nullptr) GTEST_SKIP() << "ULLAGE_CORPUS names no folder with lab-train.jsonl";
+  const Json result = validate({std::string(folder) + "/lab-train.jsonl", "--where", "family=llama,mistral,gpt2", "--where",
+                                "precision=fp32,bf16,fp16", "--where", "optimizer=adamw,sgd,sgd-momentum,none", "--where",
+                                "lora=0"});
+  print(result);
+  expect_lab_truth(result, 44);
+}
+
+}  // namespace
+}  // namespace ullage
