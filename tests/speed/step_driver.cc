@@ -1,0 +1,59 @@
+// Predicts a training step as often as it is told to, for whoever counts its instructions:
+//   speed_tests --steps N [--full]
+// Without arguments of its own it is an ordinary test program.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "engines/pytorch/train.h"
+#include "model/catalogue.h"
+#include "model/family.h"
+
+namespace ullage {
+namespace {
+
+using namespace engines::pytorch;
+
+// 80 layers, full recompute. Nothing is kept between calls, and each is of another width.
+Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, bool splice) {
+  Json changed = config;
+  changed["intermediate_size"] = config.value("intermediate_size", std::int64_t{0}) + 8 * call;
+  const auto architecture = model::build_architecture(changed, "config");
+  if (!architecture) return tl::unexpected<Error>(architecture.error());
+  TrainOptions options;
+  options.recompute = Recompute::full;
+  const auto run = run_train_step(*architecture, options, splice);
+  if (!run) return tl::unexpected<Error>(run.error());
+  const std::uint32_t asked[] = {run->before_step, run->after_forward, run->after_backward, run->after_step,
+                                 static_cast<std::uint32_t>(run->timeline.events.size())};
+  return memory::sweep(run->timeline, asked).highest.back().bytes;
+}
+
+int drive(std::int64_t steps, bool splice) {
+  const auto entry = model::find_model("meta-llama/Llama-3.1-70B");
+  if (!entry) return 1;
+  std::int64_t sum = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::int64_t call = 0; call < steps; ++call) {
+    const auto peak = peak_of_step(entry->config, call, splice);
+    if (!peak) return 1;
+    sum += *peak / steps;
+  }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  std::cout << sum << " bytes at the peak on average, " << took.count() / static_cast<double>(steps) << " ms a step\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace ullage
+
+int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[1], "--steps") == 0) {
+    return ullage::drive(std::atoll(argv[2]), argc < 4 || std::strcmp(argv[3], "--full") != 0);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
