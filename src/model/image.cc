@@ -23,9 +23,11 @@ void slide(Passage& image, const ImageModule& module, std::int64_t kernel, std::
 
 void pass(Passage& image, const ImageModule& module) {
   switch (module.kind) {
-    case ImageModuleKind::conv2d: return slide(image, module, module.conv.kernel, module.conv.stride, module.conv.padding);
+    case ImageModuleKind::conv2d:
+      return slide(image, module, module.conv.kernel, module.conv.stride, module.conv.padding);
     case ImageModuleKind::max_pool2d:
-    case ImageModuleKind::avg_pool2d: return slide(image, module, module.pool.kernel, module.pool.stride, module.pool.padding);
+    case ImageModuleKind::avg_pool2d:
+      return slide(image, module, module.pool.kernel, module.pool.stride, module.pool.padding);
     case ImageModuleKind::adaptive_avg_pool2d: image.pixels = module.pixels; return;
     case ImageModuleKind::batch_norm2d:
       if (image.batch == 1 && image.pixels == 1) image.stuck = &module;
@@ -54,13 +56,13 @@ std::int64_t smallest_size(const ImageModule& network, std::int64_t batch) {
 
 Expected<void> check_image_size(const Image& image, std::int64_t size, std::int64_t batch) {
   if (size > kMaxImagePixels) {
-    return fail(ErrorCode::too_large, "--image-size", fmt::format("{} pixels a side; expected at most {}", size, kMaxImagePixels));
+    return fail(ErrorCode::too_large, "--image-size",
+                fmt::format("{} pixels a side; expected at most {}", size, kMaxImagePixels));
   }
   const ImageModule* stuck = first_stuck(image.network, size, batch);
   if (stuck == nullptr) return {};
-  const std::string_view why = stuck->kind == ImageModuleKind::batch_norm2d
-                                   ? "would see a single value of each channel"
-                                   : "would have nothing left to look at";
+  const std::string_view why = stuck->kind == ImageModuleKind::batch_norm2d ? "would see a single value of each channel"
+                                                                            : "would have nothing left to look at";
   return fail(ErrorCode::invalid_argument, "--image-size",
               fmt::format("{} pixels are too few for {} with {} to a micro-batch: {} {}; expected at least {}", size,
                           image.arch, batch == 1 ? "one image" : fmt::format("{} images", batch), stuck->name, why,

@@ -41,17 +41,17 @@ enum class ImageModuleKind : std::uint8_t {
   sequential,
   conv2d,
   batch_norm2d,
-  relu,                 // in place
-  relu6,                // in place
+  relu,   // in place
+  relu6,  // in place
   max_pool2d,
   avg_pool2d,
   adaptive_avg_pool2d,  // to `pixels` a side
   flatten,
   dropout,
   linear,
-  residual_block,       // relu(f(x) += x), or += shortcut(x); f are the children before the shortcut
-  inverted_residual,    // x + f(x)
-  dense_block,          // every child gets all earlier results, concatenated, and so does what follows
+  residual_block,     // relu(f(x) += x), or += shortcut(x); f are the children before the shortcut
+  inverted_residual,  // x + f(x)
+  dense_block,        // every child gets all earlier results, concatenated, and so does what follows
 };
 
 struct ImageModule {

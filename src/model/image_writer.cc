@@ -25,7 +25,8 @@ ImageModule ImageWriter::conv(std::string name, std::int64_t in, std::int64_t ou
   const Dimension window = axis(Axis::kernel, kernel);
   const Dimension channels = axis(Axis::channels, out);
   module.conv = {{}, {}, kernel, o.stride, o.padding, o.groups};
-  module.conv.weight = parameters_.add(module.name + ".weight", {channels, axis(Axis::channels, in / o.groups), window, window});
+  module.conv.weight =
+      parameters_.add(module.name + ".weight", {channels, axis(Axis::channels, in / o.groups), window, window});
   if (o.bias) module.conv.bias = parameters_.add(module.name + ".bias", {channels});
   return module;
 }
@@ -46,7 +47,8 @@ ImageModule ImageWriter::linear(std::string name, const Dimension& in, const Dim
   return module;
 }
 
-std::size_t ImageWriter::add_buffer(std::string name, std::vector<std::int64_t> sizes, DType dtype, bool in_model_dtype) {
+std::size_t ImageWriter::add_buffer(std::string name, std::vector<std::int64_t> sizes, DType dtype,
+                                    bool in_model_dtype) {
   architecture_.buffers.push_back({std::move(name), std::move(sizes), dtype, in_model_dtype, true});
   return architecture_.buffers.size() - 1;
 }
@@ -55,8 +57,12 @@ ImageModule relu(std::string name) { return plain(ImageModuleKind::relu, std::mo
 ImageModule relu6(std::string name) { return plain(ImageModuleKind::relu6, std::move(name)); }
 ImageModule flatten(std::string name) { return plain(ImageModuleKind::flatten, std::move(name)); }
 
-ImageModule max_pool(std::string name, Pool2d pool) { return pool_of(ImageModuleKind::max_pool2d, std::move(name), pool); }
-ImageModule avg_pool(std::string name, Pool2d pool) { return pool_of(ImageModuleKind::avg_pool2d, std::move(name), pool); }
+ImageModule max_pool(std::string name, Pool2d pool) {
+  return pool_of(ImageModuleKind::max_pool2d, std::move(name), pool);
+}
+ImageModule avg_pool(std::string name, Pool2d pool) {
+  return pool_of(ImageModuleKind::avg_pool2d, std::move(name), pool);
+}
 
 ImageModule adaptive_avg_pool(std::string name, std::int64_t pixels) {
   ImageModule module = plain(ImageModuleKind::adaptive_avg_pool2d, std::move(name));
@@ -79,5 +85,15 @@ ImageModule block(ImageModuleKind kind, std::string name, std::vector<ImageModul
 ImageModule sequential(std::string name, std::vector<ImageModule> children) {
   return block(ImageModuleKind::sequential, std::move(name), std::move(children));
 }
+
+std::string child_name(const std::string& parent, std::string_view name) {
+  return parent.empty() ? std::string(name) : parent + "." + std::string(name);
+}
+
+Dimension flattened(std::int64_t channels, std::int64_t pixels) {
+  return axis(Axis::channels, channels, pixels * pixels);
+}
+Dimension features(std::int64_t count) { return axis(Axis::hidden, count); }
+Dimension classes_of(std::int64_t count) { return axis(Axis::classes, count); }
 
 }  // namespace ullage::model

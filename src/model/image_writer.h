@@ -1,10 +1,12 @@
 // Writing an image network: every call registers what the module owns and returns the module.
 //
-// Order of calls is order of registration, and so of the optimizer: never put two calls into one argument list (a braced
-// list of modules is fine, it is evaluated from left to right).
+// Order of calls is order of registration, and so of the optimizer: never put two calls of a writer into one argument
+// list, whose order of evaluation differs between compilers.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/architecture.h"
@@ -20,7 +22,8 @@ struct ConvOptions {
 
 class ImageWriter {
  public:
-  explicit ImageWriter(Architecture& architecture) : architecture_(architecture), parameters_(architecture.parameters, false) {}
+  explicit ImageWriter(Architecture& architecture)
+      : architecture_(architecture), parameters_(architecture.parameters, false) {}
 
   ImageModule conv(std::string name, std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions options);
   // With running_mean, running_var and num_batches_tracked as buffers.
@@ -45,5 +48,29 @@ ImageModule dropout(std::string name, double p);
 // A module with children: sequential, or one of the blocks.
 ImageModule block(ImageModuleKind kind, std::string name, std::vector<ImageModule> children);
 ImageModule sequential(std::string name, std::vector<ImageModule> children);
+
+// "parent.name", as checkpoints have it; the root has no name.
+std::string child_name(const std::string& parent, std::string_view name);
+
+// A Sequential whose children are called by number.
+class NumberedModules {
+ public:
+  explicit NumberedModules(std::string name) : name_(std::move(name)) {}
+
+  // The name of the child to come.
+  std::string next() const { return child_name(name_, std::to_string(children_.size())); }
+  void add(ImageModule module) { children_.push_back(std::move(module)); }
+  ImageModule done() { return sequential(std::move(name_), std::move(children_)); }
+
+ private:
+  std::string name_;
+  std::vector<ImageModule> children_;
+};
+
+// What a linear layer reads and gives: flattened images of so many channels, of `pixels` a side each; features;
+// classes.
+Dimension flattened(std::int64_t channels, std::int64_t pixels = 1);
+Dimension features(std::int64_t count);
+Dimension classes_of(std::int64_t count);
 
 }  // namespace ullage::model

@@ -33,8 +33,8 @@ struct ParameterRef {
 };
 
 struct Parameter {
-  std::string name;              // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
-  std::vector<Dimension> dims;   // outermost first, as stored
+  std::string name;                     // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
+  std::vector<Dimension> dims;          // outermost first, as stored
   std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
   std::int64_t elements() const;
 };
@@ -54,8 +54,8 @@ struct Embedding {
 
 struct Linear {
   ParameterRef weight;
-  ParameterRef bias;          // may be empty
-  bool stored_in_out = false; // weight is [in, out] (GPT-2's Conv1D) instead of [out, in]
+  ParameterRef bias;           // may be empty
+  bool stored_in_out = false;  // weight is [in, out] (GPT-2's Conv1D) instead of [out, in]
 };
 
 }  // namespace ullage::model

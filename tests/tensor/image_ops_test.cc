@@ -25,7 +25,8 @@ struct Convolution {
   Tensor bias;
 
   Convolution(std::int64_t channels, std::int64_t out, std::int64_t groups)
-      : x(context.make({2, channels, 10, 10}, DType::f32)), weight(context.make({out, channels / groups, 3, 3}, DType::f32)),
+      : x(context.make({2, channels, 10, 10}, DType::f32)),
+        weight(context.make({out, channels / groups, 3, 3}, DType::f32)),
         bias(context.make({out}, DType::f32)) {}
 };
 

@@ -25,7 +25,8 @@ Tensor residual_block(Modules& m, const ImageModule& module, Tensor x) {
   Tensor identity = x;
   const std::size_t count = module.children.size() - (module.has_shortcut ? 1 : 0);
   const Tensor out = run_children(m, module, count, x);
-  if (module.has_shortcut) identity = call([&](Tensor input) { return run(m, module.children.back(), std::move(input)); }, x);
+  if (module.has_shortcut)
+    identity = call([&](Tensor input) { return run(m, module.children.back(), std::move(input)); }, x);
   tensor::iadd(out, identity);
   tensor::relu_in_place(out);
   return out;
@@ -80,8 +81,9 @@ tl::unexpected<Error> unknown_network(const JsonObject& config, const std::strin
   const std::vector<std::string> near = nearest_names(arch, known);
   std::string list;
   for (const std::string_view name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-  return fail(ErrorCode::unsupported, config.where("arch"),
-              fmt::format("network '{}' is not modelled; {}", arch, near.empty() ? "known are " + list : did_you_mean(near)));
+  return fail(
+      ErrorCode::unsupported, config.where("arch"),
+      fmt::format("network '{}' is not modelled; {}", arch, near.empty() ? "known are " + list : did_you_mean(near)));
 }
 
 }  // namespace
