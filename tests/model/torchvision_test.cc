@@ -204,6 +204,18 @@ TEST(TorchvisionNetworks, AnAbsurdImageIsRefusedBeforeAnythingIsComputed) {
   EXPECT_EQ(to_string(run.error()), "--image-size: 1099511627776 pixels a side; expected at most 65536");
 }
 
+TEST(TorchvisionNetworks, OperatorsCarryTheNamesOfTheirModules) {
+  const auto run = engines::pytorch::run_train_step(network("resnet18"), one_image());
+  ASSERT_TRUE(run) << to_string(run.error());
+  std::vector<std::string> activations;
+  for (const memory::OpRecord& op : run->timeline.ops) {
+    if (run->timeline.names[op.name] == "relu_") activations.emplace_back(run->timeline.names[op.module]);
+  }
+  const std::vector<std::string> first(activations.begin(), activations.begin() + 3);
+  EXPECT_EQ(first, (std::vector<std::string>{"relu", "layer1.0.relu", "layer1.0.relu"}));
+  EXPECT_EQ(activations.size(), 17U);  // one behind the first convolution, two in each of eight blocks
+}
+
 TEST(TorchvisionNetworks, RecomputeIsRefused) {
   TrainOptions options = one_image();
   options.recompute = Recompute::full;

@@ -28,6 +28,7 @@ Tensor residual_block(Modules& m, const ImageModule& module, Tensor x) {
   if (module.has_shortcut)
     identity = call([&](Tensor input) { return run(m, module.children.back(), std::move(input)); }, x);
   tensor::iadd(out, identity);
+  const tensor::Scope named(m.context(), m.context().intern(module.name + ".relu"));
   tensor::relu_in_place(out);
   return out;
 }
