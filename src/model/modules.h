@@ -61,7 +61,9 @@ class Modules {
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
 
   // Runs one layer, checkpointed where the set-up says so.
-  virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden) = 0;
+  // `extra` is a second positional tensor (GPT-2 passes its mask so): a reentrant checkpoint lets go of it with its saved
+  // tensors, while what the region captures lives as long as the graph.
+  virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden, Tensor extra = {}) = 0;
   // Mean cross entropy of the next token; logits [batch, seq, vocab], labels [batch, seq].
   virtual Tensor causal_lm_loss(Tensor logits, Tensor labels) = 0;
 

@@ -57,21 +57,22 @@ void run_again(Checkpoint& checkpoint) {
   Restore<bool> grad(context.grad_enabled, true);
   Restore<bool> discarding(context.discarding, false);
   context.hooks.push_back({&checkpoint, true});
-  Tensor result = checkpoint.region(checkpoint.input);
+  Tensor result = checkpoint.region(checkpoint.input, checkpoint.extra);
   result.reset();
   context.hooks.pop_back();
 }
 
 void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
-  Tensor saved = unpack(node, 0);
+  const Tensor saved = unpack(node, 0);
+  const Tensor extra = node.saved_count > 1 ? unpack(node, 1) : Tensor{};
   Tensor input = detach(saved);
   input.impl()->leaf_requires_grad = true;
   Tensor output;
   {
     Restore<bool> grad(context.grad_enabled, true);
     Restore<memory::Phase> phase(context.phase, memory::Phase::recompute);
-    output = node.checkpoint->region(input);
+    output = node.checkpoint->region(input, extra);
   }
   run_backward(output, in[0]);
   out[0] = input.grad();
@@ -81,31 +82,35 @@ void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
 
 void destroy(Checkpoint* checkpoint) { delete checkpoint; }
 
-Tensor checkpoint(Context& context, Region region, Tensor input_in) {
-  Tensor input = std::move(input_in);
-  if (!context.grad_enabled) return region(input);
+Tensor checkpoint(Context& context, Region region, Tensor input_in, Tensor extra_in) {
+  const Tensor input = std::move(input_in);
+  const Tensor extra = std::move(extra_in);
+  if (!context.grad_enabled) return region(input, extra);
   Ref<Checkpoint> state(new Checkpoint);
   state->context = &context;
   state->region = std::move(region);
   state->input = input;
+  state->extra = extra;
   tag_as_activation(input);
   context.hooks.push_back({state.get(), false});
-  Tensor result = state->region(input);
+  Tensor result = state->region(input, extra);
   context.hooks.pop_back();
   return result;
 }
 
-Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in) {
-  Tensor input = std::move(input_in);
-  if (!context.grad_enabled) return region(input);
+Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in, Tensor extra_in) {
+  const Tensor input = std::move(input_in);
+  const Tensor extra = std::move(extra_in);
+  if (!context.grad_enabled) return region(input, extra);
   Recording record(context, reentrant_backward, {&input});
   Tensor result;
   {
     NoGrad no_grad(context);
-    result = region(input);
+    result = region(input, extra);
   }
   if (!record) return result;
   save_input(record.node(), input);
+  if (extra) save_input(record.node(), extra);
   Ref<Checkpoint> state(new Checkpoint);
   state->context = &context;
   state->region = std::move(region);

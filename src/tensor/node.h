@@ -14,7 +14,7 @@ struct Ticket;
 
 // The part of the model that is run again in backward, as a function of its positional input. What it captures lives
 // as long as the checkpoint, as keyword arguments do in Python.
-using Region = std::function<Tensor(Tensor)>;
+using Region = std::function<Tensor(Tensor hidden, Tensor extra)>;
 
 // One checkpointed call. Alive while one of its tickets, or its node, is.
 struct Checkpoint {
@@ -22,6 +22,7 @@ struct Checkpoint {
   Context* context = nullptr;
   Region region;
   Tensor input;
+  Tensor extra;
   std::vector<Ticket*> tickets;  // by order of saving; not owned, cleared by a ticket that dies
   std::size_t filled = 0;        // tickets met again by the running rerun
   bool rerun = false;            // the region has been run again

@@ -31,29 +31,32 @@ void fused_backward(Node& node, Gradients& in, Gradients& out) {
   for (std::size_t i = 0; i < 3; ++i) out[i] = make_heads_last(context, held[i].sizes(), held[i].dtype());
 }
 
-Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool causal) {
+Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal) {
   Context& context = query.context();
   Recording record(context, fused_backward<Op::flash_attention_backward>, {&query, &key, &value});
   if (record) record.node()->number[0] = causal ? 1 : 0;
   save_input(record.node(), query);
   save_input(record.node(), key);
   save_input(record.node(), value);
+  if (mask) save_input(record.node(), mask);
   context.record_op(Op::flash_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
   Tensor out = make_heads_last(context, query.sizes(), query.dtype());
   const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
-  const Tensor random_state = context.make({2}, DType::u64);
-  const Tensor unused = context.make({}, DType::u64);
   save_output(record.node(), out);
   save_output(record.node(), statistics);
-  save_output(record.node(), random_state);
-  save_output(record.node(), unused);
+  if (context.policy().cuda) {
+    const Tensor random_state = context.make({2}, DType::u64);
+    const Tensor unused = context.make({}, DType::u64);
+    save_output(record.node(), random_state);
+    save_output(record.node(), unused);
+  }
   return record.finish(std::move(out));
 }
 
 Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
   Tensor x = std::move(x_in);
   const std::int64_t times = heads / x.size(1);
-  if (times == 1 && !x.context().policy().interleaves_equal_heads) return x;
+  if (times == 1 && !x.context().policy().traced) return x;
   const Dims sizes{x.size(0), x.size(1), times, x.size(2), x.size(3)};
   const Dims merged{x.size(0), heads, x.size(2), x.size(3)};
   Tensor wide = unsqueeze(std::move(x), 2);
@@ -83,20 +86,61 @@ Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& ma
   return record.finish(std::move(out));
 }
 
-// matmul, softmax, matmul, with query and key each scaled by the root of the scale.
-Tensor composed(Tensor query, Tensor key, Tensor value, const Tensor& mask, double dropout_p, bool causal) {
-  Context& context = query.context();
-  query = mul_scalar(std::move(query));
-  Tensor bias = mask;
-  if (causal) bias = empty(context, Op::where, {query.size(2), key.size(2)}, query.dtype());
-  key = mul_scalar(std::move(key));
-  key = transpose(std::move(key), -2, -1);
-  Tensor scores = matmul(std::move(query), std::move(key));
-  if (bias) scores = add(std::move(scores), std::move(bias));
-  const DType dtype = scores.dtype();
-  scores = softmax(std::move(scores), dtype);
-  scores = dropout(std::move(scores), dropout_p);
-  return matmul(std::move(scores), std::move(value));
+// 0 where a query may look and the lowest number elsewhere, in the query's type (convert_boolean_attn_mask).
+Tensor additive_mask(const Tensor& mask, DType dtype) {
+  if (mask.dtype() != DType::boolean) return mask;
+  Context& context = mask.context();
+  const NoGrad no_grad(context);
+  const Tensor zero = empty(context, Op::empty, {}, dtype);
+  const Tensor lowest = empty(context, Op::empty, {}, dtype);
+  return empty(context, Op::where, mask.sizes(), dtype);
+}
+
+// The memory-efficient kernel reads its bias in rows of 16 (pad_bias).
+Tensor aligned_mask(Tensor mask) {
+  constexpr std::int64_t kAlignment = 16;
+  const std::int64_t columns = mask.size(-1);
+  if (columns % kAlignment == 0) return mask;
+  Tensor padded = pad_last(std::move(mask), round_up(columns, kAlignment) - columns);
+  return slice(std::move(padded), -1, 0, columns);
+}
+
+Tensor causal_triangle(Context& context, std::int64_t rows, std::int64_t columns, DType dtype) {
+  Tensor triangle;
+  {
+    const Tensor ones = empty(context, Op::ones_like, {rows, columns}, DType::boolean);
+    triangle = empty(context, Op::compare, {rows, columns}, DType::boolean);
+  }
+  return additive_mask(triangle, dtype);
+}
+
+// _scaled_dot_product_attention_math: in fp32 for half precision; query and key are each scaled by the root of the scale.
+// The probabilities are a second result, converted before the product with the values.
+Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask, double dropout_p,
+                bool causal, bool grouped) {
+  Context& context = query_in.context();
+  const DType origin = query_in.dtype();
+  const DType dtype = is_half(origin) ? DType::f32 : origin;
+  const Tensor query = to(query_in, dtype);
+  const Tensor key = to(key_in, dtype);
+  const Tensor value = to(value_in, dtype);
+  const Tensor scaled_query = mul_scalar(query);
+  Tensor bias = mask ? additive_mask(mask, dtype) : Tensor{};
+  if (causal) bias = causal_triangle(context, query.size(2), key.size(2), dtype);
+  const Tensor wide_key = grouped ? repeat_heads(key, query.size(1)) : key;
+  const Tensor wide_value = grouped ? repeat_heads(value, query.size(1)) : value;
+  Tensor scores;
+  {
+    Tensor turned = mul_scalar(wide_key);
+    turned = transpose(std::move(turned), -2, -1);
+    scores = matmul(scaled_query, std::move(turned));
+  }
+  if (bias) scores = add(scores, bias);
+  scores = softmax(scores, dtype);
+  scores = dropout(scores, dropout_p);
+  const Tensor probabilities = to(scores, origin);
+  const Tensor out = matmul(scores, wide_value);
+  return to(out, origin);
 }
 
 }  // namespace
@@ -110,13 +154,18 @@ Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value
   const bool causal = !mask && query.size(2) > 1;
   const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0, query.size(3), value.size(3), grouped};
   const AttentionKernel kernel = query.context().policy().attention(request);
-  if (kernel == AttentionKernel::flash) return flash(query, key, value, causal);
+  if (kernel == AttentionKernel::math) return composed(query, key, value, mask, dropout_p, causal, grouped);
+  // The tracer hands the kernel the Boolean mask as it is.
+  Context& context = query.context();
+  const bool converts = mask && !(context.policy().cuda && context.policy().traced);
+  Tensor bias = converts ? additive_mask(mask, query.dtype()) : mask;
+  if (kernel == AttentionKernel::flash) return flash(query, key, value, bias, causal);
+  if (converts) bias = aligned_mask(std::move(bias));
   if (grouped) {
     key = repeat_heads(std::move(key), query.size(1));
     value = repeat_heads(std::move(value), query.size(1));
   }
-  if (kernel == AttentionKernel::efficient) return efficient(query, key, value, mask, causal);
-  return composed(query, std::move(key), std::move(value), mask, dropout_p, causal);
+  return efficient(query, key, value, bias, causal);
 }
 
 }  // namespace ullage::tensor

@@ -113,11 +113,16 @@ void rsqrt_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = mul(scaled, power);
 }
 
-// One kernel that reads the gradient and what was saved.
+// One kernel that reads the gradient and what was saved. Which of them it names first decides the memory order of the
+// result: the gradient, but for thresholds.
 template <Op kOp>
 void kernel_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor saved = unpack(node, 0);
-  out[0] = elementwise(kOp, saved, in[0], in[0].dtype());
+  if constexpr (kOp == Op::threshold_backward) {
+    out[0] = elementwise(kOp, saved, in[0], in[0].dtype());
+  } else {
+    out[0] = elementwise(kOp, in[0], saved, in[0].dtype());
+  }
 }
 
 void dropout_backward(Node& node, Gradients& in, Gradients& out) {
@@ -277,18 +282,17 @@ Tensor dropout(Tensor x_in, double p) {
   if (p == 0) return x;
   Context& context = x.context();
   Recording record(context, dropout_backward, {&x});
-  // CUDA's fused kernel keeps a Boolean mask, the CPU's composed one a mask in the tensor's type.
-  const DType mask_type = context.policy().cuda ? DType::boolean : x.dtype();
+  // CUDA's fused kernel keeps a Boolean mask, the CPU's product one in the tensor's type.
   Tensor out;
-  Tensor mask;
   if (context.policy().cuda) {
     out = elementwise(Op::dropout, x, x.dtype());
-    mask = context.make(out.sizes(), out.strides(), mask_type);
+    const Tensor mask = context.make(out.sizes(), out.strides(), DType::boolean);
+    save_output(record.node(), mask);
   } else {
-    mask = elementwise(Op::dropout, x, mask_type);
+    const Tensor mask = elementwise(Op::dropout, x, x.dtype());
+    save_input(record.node(), mask);
     out = elementwise(Op::mul, x, x.dtype());
   }
-  save_output(record.node(), mask);
   return record.finish(std::move(out));
 }
 

@@ -20,8 +20,8 @@ constexpr std::int64_t kCudaGranularity = 512;
 
 }  // namespace
 
-Policy cuda_policy() { return {"cuda", true, true, kCudaGranularity, false, choose_on_cuda}; }
-Policy cuda_traced_policy() { return {"cuda-traced", true, false, kCudaGranularity, true, choose_on_cuda}; }
-Policy cpu_policy() { return {"cpu", false, false, 1, false, choose_on_cpu}; }
+Policy cuda_policy() { return {"cuda", true, false, kCudaGranularity, choose_on_cuda}; }
+Policy cuda_traced_policy() { return {"cuda-traced", true, true, kCudaGranularity, choose_on_cuda}; }
+Policy cpu_policy() { return {"cpu", false, true, 1, choose_on_cpu}; }
 
 }  // namespace ullage::tensor

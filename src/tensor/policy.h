@@ -28,12 +28,12 @@ struct Policy {
   std::string_view name;  // as --kernels calls it
   // Whether operators are CUDA's: Boolean dropout masks and fp32 statistics of norms.
   bool cuda = true;
-  // Real eager mode adds a gradient into one that it owns alone; fake tensors (any dispatch mode) make a new one.
-  bool sums_in_place = true;
+  // Whether the program runs on fake tensors under a tracer instead of for real. Real eager mode adds a gradient into one
+  // that it owns alone, a tracer sees a new tensor; what asks for a value (a search for packed sequences) is skipped on
+  // fake tensors; the tracer's attention copies keys and values to all heads even when there is one query head for each.
+  bool traced = false;
   // Allocation sizes are rounded up to this (512 in PyTorch's CUDA caching allocator, c10/cuda/CUDACachingAllocator.cpp).
   std::int64_t granularity_bytes = 512;
-  // Whether grouped attention on a kernel without groups copies keys and values even when there is one query head each.
-  bool interleaves_equal_heads = false;
   AttentionKernel (*attention)(const AttentionRequest&) = nullptr;
 };
 

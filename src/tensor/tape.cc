@@ -104,7 +104,7 @@ class Engine {
   void add_to(Tensor& buffer, Tensor gradient) {
     if (!buffer) {
       buffer = std::move(gradient);
-    } else if (context_.policy().sums_in_place && sole_owner(buffer)) {
+    } else if (!context_.policy().traced && sole_owner(buffer)) {
       add_in_place(buffer, gradient);
     } else {
       Tensor sum = add(buffer, gradient);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -90,10 +91,17 @@ EventLog read_event_log(const std::string& path) {
   return log;
 }
 
-std::vector<std::string> event_log_names() {
+std::string test_name(std::string text) {
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+}
+
+std::vector<std::string> event_log_names(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(ULLAGE_TEST_DATA "/events")) {
-    if (entry.path().extension() == ".events") names.push_back(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(ULLAGE_TEST_DATA "/" + folder)) {
+    if (entry.path().extension() == ".events") names.push_back(folder + "/" + entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

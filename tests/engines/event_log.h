@@ -34,6 +34,9 @@ struct EventLog {
 };
 
 EventLog read_event_log(const std::string& path);
-std::vector<std::string> event_log_names();  // sorted
+// A name that GoogleTest accepts.
+std::string test_name(std::string text);
+// Sorted names, without the suffix, of the logs in a folder of tests/data.
+std::vector<std::string> event_log_names(const std::string& folder = "events");
 
 }  // namespace ullage::testing

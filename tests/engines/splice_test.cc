@@ -11,7 +11,7 @@ namespace {
 class SpliceTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SpliceTest, EqualsTheFullRun) {
-  const testing::EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/events/" + GetParam() + ".events");
+  const testing::EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/" + GetParam() + ".events");
   if (log.model.front() != '{') GTEST_SKIP() << "image networks have no equal layers";
   const auto config = parse_json(log.model, "model");
   auto architecture = model::build_architecture(*config, "model");
@@ -31,13 +31,7 @@ TEST_P(SpliceTest, EqualsTheFullRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, SpliceTest, ::testing::ValuesIn(testing::event_log_names()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           for (char& c : name) {
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           }
-                           return name;
-                         });
+                         [](const auto& log) { return testing::test_name(log.param); });
 
 }  // namespace
 }  // namespace ullage

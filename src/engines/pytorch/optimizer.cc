@@ -31,8 +31,8 @@ void OptimizerState::create_for(std::size_t i) {
     state.push_back(std::move(tensor));
   };
   if (options_.optimizer == Optimizer::adamw) {
-    // The step counter is a host tensor unless the fused kernel reads it.
-    if (options_.optimizer_impl == OptimizerImpl::fused) add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
+    // The step counter is a host tensor unless the fused kernel reads it; with CPU kernels all is host memory.
+    if (options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda) add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
     add(t::zeros_like(parameter), "exp_avg");
     add(t::zeros_like(parameter), "exp_avg_sq");
   } else if (options_.optimizer == Optimizer::sgd_momentum) {
@@ -51,6 +51,8 @@ void OptimizerState::create() {
 
 // One temporary the size of all parameters: the square roots, divided and added to in place.
 void OptimizerState::adamw_foreach() {
+  // Counters on the host are raised by a tensor of one.
+  if (!context_.policy().cuda) t::empty(context_, Op::empty, {}, DType::f32);
   std::vector<Tensor> roots;
   for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
     const PerParameter section(context_, model_, i);

@@ -47,6 +47,19 @@ Tensor allowed(t::Context& context, const model::Attention& attention, std::int6
   return t::empty(context, Op::logical_and, square, DType::boolean);
 }
 
+// find_packed_sequence_indices: differences of neighbouring positions, compared and summed up, only to learn that the
+// batch holds one sequence a row. It asks for a value, so on fake tensors it is skipped.
+void search_packed_sequences(t::Context& context, std::int64_t batch, std::int64_t seq) {
+  Tensor differences;
+  {
+    const Tensor prepended = t::empty(context, Op::cat, {batch, seq + 1}, DType::i64);
+    differences = t::empty(context, Op::sub, {batch, seq}, DType::i64);
+  }
+  const Tensor breaks = t::empty(context, Op::compare, {batch, seq}, DType::boolean);
+  const Tensor sums = t::empty(context, Op::sum, {batch, seq}, DType::i64);
+  const Tensor widened = t::to(breaks, DType::i64);
+}
+
 }  // namespace
 
 // Fused kernels know plain causality; a window that cuts, or the eager function, wants a mask. The fused ones take it
@@ -55,9 +68,10 @@ Tensor TransformersModules::causal_mask(const model::Attention& attention, const
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
   const bool eager = options_.attention == AttentionImpl::eager;
-  if (!eager && (!window_matters(attention, seq) || seq == 1)) return {};
   const t::NoGrad no_grad(context_);
   const t::Scope named(context_, context_.intern("causal_mask"));
+  if (!context_.policy().traced) search_packed_sequences(context_, batch, seq);
+  if (!eager && (!window_matters(attention, seq) || seq == 1)) return {};
   Tensor mask = allowed(context_, attention, batch, seq);
   if (!eager) return t::expand(std::move(mask), {batch, 1, seq, seq});
   const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());

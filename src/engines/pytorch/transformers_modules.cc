@@ -160,17 +160,18 @@ void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::
   key = std::move(rotated_key);
 }
 
-Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in) {
+Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in, Tensor extra_in) {
   Tensor hidden = std::move(hidden_in);
+  Tensor extra = std::move(extra_in);
   const t::Restore<std::int16_t> layer(context_.layer, static_cast<std::int16_t>(number));
   context_.begin_section(context_.layer);
   Tensor out;
   if (options_.recompute == Recompute::none || !context_.grad_enabled) {
-    out = region(std::move(hidden));
+    out = region(std::move(hidden), std::move(extra));
   } else if (options_.recompute_reentrant) {
-    out = t::checkpoint_reentrant(context_, std::move(region), std::move(hidden));
+    out = t::checkpoint_reentrant(context_, std::move(region), std::move(hidden), std::move(extra));
   } else {
-    out = t::checkpoint(context_, std::move(region), std::move(hidden));
+    out = t::checkpoint(context_, std::move(region), std::move(hidden), std::move(extra));
   }
   return out;
 }

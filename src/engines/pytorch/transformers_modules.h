@@ -58,7 +58,7 @@ class TransformersModules : public model::Modules {
   tensor::Tensor causal_mask(const model::Attention& attention, const tensor::Tensor& hidden) override;
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
-  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden) override;
+  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
   tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
   tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;

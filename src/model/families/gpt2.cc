@@ -65,7 +65,8 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   hidden = call([&](Tensor x) { return m.dropout(arch.embedding_dropout, x); }, hidden);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
-    hidden = m.layer(i, [&m, &kind, mask, positions](Tensor x) { return block(m, kind, std::move(x), mask); }, hidden);
+    hidden = m.layer(
+        i, [&m, &kind, positions](Tensor x, Tensor extra) { return block(m, kind, std::move(x), std::move(extra)); }, hidden, mask);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;
