@@ -128,10 +128,11 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
   std::vector<Setting> out{{"engine", std::string("pytorch")},
                            {"modules", std::string(is_image(architecture) ? "torchvision" : "transformers")},
                            {"torch", std::string(kTorch)},
-                           {"transformers", std::string(kTransformers)},
+
                            {"kernels", a.text("--kernels", "cuda")},
                            {"gpus", std::int64_t{1}},
                            {"micro_batch", o.micro_batch}};
+  if (!is_image(architecture)) out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
@@ -173,8 +174,9 @@ report::Message defaults_message(const Arguments& arguments, const model::Archit
     const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
     if (!arguments.has(option) && !derived) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
   }
-  if (!arguments.has("--clip-grad")) list += fmt::format("{}no clipping", list.empty() ? "" : ", ");
-  return {report::Text::assume_defaults, {{"options", list}}};
+  if (arguments.has("--clip-grad")) return {report::Text::assume_defaults, {{"options", list}}};
+  if (list.empty()) return {report::Text::assume_no_clipping, {}};
+  return {report::Text::assume_defaults_no_clipping, {{"options", list}}};
 }
 
 Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {

@@ -36,9 +36,10 @@ std::string gpus_text(const std::vector<hardware::Gpu>& gpus, const TextStyle& s
   TextPage page(style);
   const bool quiet = style.detail == Detail::quiet;
   if (!quiet) {
-    page.line(page.toned(pad_right(page.say(Text::column_gpu), 28) + pad_left(page.say(Text::column_memory), 11) +
-                             pad_left(page.say(Text::column_usable), 11) + pad_left("GB/s", 7) + pad_left("bf16", 7) +
-                             pad_left("CC", 6) + pad_left(page.say(Text::column_year), 6),
+    page.line(page.toned(pad_right(page.say(Text::column_gpu), 28) +
+                             pad_left(page.say(Text::column_memory), page.bytes_width()) +
+                             pad_left(page.say(Text::column_usable), page.bytes_width()) + pad_left("GB/s", 7) +
+                             pad_left("bf16", 7) + pad_left("CC", 6) + pad_left(page.say(Text::column_year), 6),
                          TextPage::Tone::strong));
   }
   for (const hardware::Gpu& g : gpus) {
@@ -46,9 +47,10 @@ std::string gpus_text(const std::vector<hardware::Gpu>& gpus, const TextStyle& s
       page.line(g.id);
       continue;
     }
-    page.line(pad_right(shorten(g.id, 27, style.unicode), 28) + pad_left(page.bytes(g.memory_bytes), 11) +
-              pad_left(page.bytes(g.usable_bytes), 11) + pad_left(or_dash(g.memory_bandwidth_bytes_per_s, 1e-9), 7) +
-              pad_left(or_dash(g.peak.bf16_tflops, 1), 7) +
+    page.line(pad_right(shorten(g.id, 27, style.unicode), 28) +
+              pad_left(page.bytes(g.memory_bytes), page.bytes_width()) +
+              pad_left(page.bytes(g.usable_bytes), page.bytes_width()) +
+              pad_left(or_dash(g.memory_bandwidth_bytes_per_s, 1e-9), 7) + pad_left(or_dash(g.peak.bf16_tflops, 1), 7) +
               pad_left(g.compute_capability ? hardware::to_string(*g.compute_capability) : std::string("-"), 6) +
               pad_left(g.year ? std::to_string(*g.year) : std::string("-"), 6));
   }

@@ -13,7 +13,6 @@ namespace {
 
 using Tone = TextPage::Tone;
 
-constexpr std::size_t kBytesWidth = 11;
 constexpr std::size_t kShareWidth = 7;
 constexpr std::size_t kFewest = 8;  // groups of tensors, layers
 constexpr std::size_t kMost = 40;
@@ -63,11 +62,11 @@ void write_peak(TextPage& page, const Prediction& p) {
 std::string bar_row(const TextPage& page, std::string_view name, std::size_t name_width, std::int64_t bytes,
                     std::int64_t whole) {
   const double fraction = share(bytes, whole);
-  const std::size_t taken = 2 + name_width + kBytesWidth + kShareWidth + 2;
+  const std::size_t taken = 2 + name_width + page.bytes_width() + kShareWidth + 2;
   const std::size_t width =
       std::clamp<std::size_t>(page.style().columns - std::min(page.style().columns, taken), 8, 28);
   const std::string shown = bar(fraction, width, page.style().unicode);
-  std::string row = "  " + pad_right(name, name_width) + pad_left(page.bytes(bytes), kBytesWidth) +
+  std::string row = "  " + pad_right(name, name_width) + pad_left(page.bytes(bytes), page.bytes_width()) +
                     pad_left(percent(fraction), kShareWidth);
   return shown.empty() ? row : row + "  " + page.toned(shown, Tone::good);
 }
@@ -112,12 +111,12 @@ void write_parts(TextPage& page, const Prediction& p) {
   std::int64_t rest = p.peak.allocated_bytes;
   for (const Group& group : std::span(groups).first(shown)) {
     const std::string name = shorten(group_name(page, group), 46, page.style().unicode);
-    page.line("  " + pad_left(page.bytes(group.bytes), kBytesWidth) + "  " +
+    page.line("  " + pad_left(page.bytes(group.bytes), page.bytes_width()) + "  " +
               pad_right(page.say(text_of(group.component)), 17) + name);
     rest -= group.bytes;
   }
   if (rest > 0) {
-    page.line("  " + pad_left(page.bytes(rest), kBytesWidth) + "  " +
+    page.line("  " + pad_left(page.bytes(rest), page.bytes_width()) + "  " +
               page.say(Message{Text::parts_rest, {{"count", static_cast<std::int64_t>(groups.size() - shown)}}}));
   }
 }
@@ -157,7 +156,7 @@ void write_layers(TextPage& page, const Prediction& p) {
   }
   page.heading(Text::heading_layers);
   for (const LayerRun& run : runs) {
-    page.line("  " + pad_left(page.bytes(run.bytes), kBytesWidth) + "  " + run_name(page, run));
+    page.line("  " + pad_left(page.bytes(run.bytes), page.bytes_width()) + "  " + run_name(page, run));
   }
 }
 

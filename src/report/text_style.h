@@ -30,6 +30,9 @@ class TextPage {
   std::string say(Text key) const { return std::string(text(key, style_.wording.language)); }
   std::string bytes(std::int64_t bytes) const { return format_bytes(bytes, style_.wording.unit); }
 
+  // Columns that a size and the blank before it take.
+  std::size_t bytes_width() const { return style_.wording.unit == Unit::bytes ? 17 : 11; }
+
   enum class Tone : std::uint8_t { plain, strong, good, bad, unsure, faint };
   std::string toned(std::string_view text, Tone tone) const;
 

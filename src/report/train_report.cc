@@ -179,7 +179,7 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
   out.push_back(
       {question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
-  out.push_back({Text::assume_eager, {}});
+  out.push_back({question.architecture.image.arch.empty() ? Text::assume_eager : Text::assume_eager_image, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,

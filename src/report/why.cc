@@ -9,7 +9,12 @@ using engines::pytorch::Optimizer;
 using memory::Component;
 
 constexpr std::size_t kContributors = 5;
-constexpr std::string_view kTracked = "PyTorch 2.14 eager mode, operator by operator, as transformers 5.12 calls them";
+// Where it is seen how long a tensor lives.
+std::string tracked(const TrainQuestion& question) {
+  const bool image = !question.architecture.image.arch.empty();
+  return std::string("PyTorch 2.14 in eager mode, operator by operator, as ") +
+         (image ? "torchvision calls them" : "transformers 5.12 calls them");
+}
 
 // States of the size of a parameter that an optimizer keeps (torch.optim 2.14).
 std::int64_t states_of(Optimizer optimizer) {
@@ -38,8 +43,9 @@ std::optional<Why> per_element(const TrainQuestion& question, Text rule, std::in
              {}};
 }
 
-Why sum_of_tensors(Text rule, Component component, std::int64_t bytes, std::span<const Group> groups) {
-  Why why{{rule, {}}, {}, std::string(kTracked)};
+Why sum_of_tensors(const TrainQuestion& question, Text rule, Component component, std::int64_t bytes,
+                   std::span<const Group> groups) {
+  Why why{{rule, {}}, {}, tracked(question)};
   std::int64_t rest = bytes;
   for (const Group& group : groups) {
     if (group.component != component || why.values.size() == kContributors) continue;
@@ -80,8 +86,8 @@ Why why_of(const TrainQuestion& question, Component component, std::int64_t byte
       return with_source(*std::move(why), "torch.optim (PyTorch 2.14): states have their parameter's shape and type");
     }
   }
-  if (bytes == 0) return {{Text::why_nothing, {}}, {}, std::string(kTracked)};
-  return sum_of_tensors(sum_rule(component), component, bytes, groups);
+  if (bytes == 0) return {{Text::why_nothing, {}}, {}, tracked(question)};
+  return sum_of_tensors(question, sum_rule(component), component, bytes, groups);
 }
 
 }  // namespace ullage::report

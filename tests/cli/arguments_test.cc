@@ -47,9 +47,18 @@ TEST(OptionTable, DefaultsAndLaterValuesDoNotOverlap) {
     for (const OptionSpec& option : command.options) {
       EXPECT_TRUE(names.insert(option.name).second) << option.name;
       EXPECT_FALSE(has_word(command.later, ' ', option.name)) << option.name;
-      for_each_word(option.choices, '|', [&](std::string_view value) { EXPECT_FALSE(has_word(option.later, '|', value)) << value; });
+      for_each_word(option.choices, '|',
+                    [&](std::string_view value) { EXPECT_FALSE(has_word(option.later, '|', value)) << value; });
     }
   }
+}
+
+// "fused" is no loss yet and an implementation of optimizers already.
+bool is_choice_somewhere(const CommandSpec& command, std::string_view value) {
+  for (const OptionSpec& option : command.options) {
+    if (has_word(option.choices, '|', value)) return true;
+  }
+  return false;
 }
 
 TEST(Help, NamesEveryOptionAndNothingThatIsNotBuilt) {
@@ -59,7 +68,8 @@ TEST(Help, NamesEveryOptionAndNothingThatIsNotBuilt) {
       for (const OptionSpec& option : command.options) {
         EXPECT_NE(help.find(option.name), std::string::npos) << option.name;
         for_each_word(option.later, '|', [&](std::string_view value) {
-          if (value != "max") EXPECT_EQ(help.find(value), std::string::npos) << value;
+          if (value == "max" || is_choice_somewhere(command, value)) return;
+          EXPECT_EQ(help.find(value), std::string::npos) << value;
         });
       }
       for_each_word(command.later, ' ', [&](std::string_view option) {

@@ -76,20 +76,26 @@ constexpr Wrong kNotBuilt[] = {
 };
 
 constexpr Wrong kValues[] = {
-    {"train gpt2 --optimizer admw", "--optimizer: 'admw' is not one of adamw, sgd, sgd-momentum, none; did you mean adamw?"},
+    {"train gpt2 --optimizer admw",
+     "--optimizer: 'admw' is not one of adamw, sgd, sgd-momentum, none; did you mean adamw?"},
     {"train gpt2 --precision bfloat", "--precision: 'bfloat' is not one of fp32, bf16, fp16, pure-bf16"},
     {"train gpt2 --micro-batch 0", "--micro-batch: '0' is not a whole number from 1 to 1048576"},
     {"train gpt2 --micro-batch -1", "--micro-batch: '-1' is not a whole number from 1 to 1048576"},
     {"train gpt2 --seq-len 1.5", "--seq-len: '1.5' is not a whole number from 1 to 67108864"},
-    {"train gpt2 --seq-len 99999999999999999999", "--seq-len: '99999999999999999999' is not a whole number from 1 to 67108864"},
+    {"train gpt2 --seq-len 99999999999999999999",
+     "--seq-len: '99999999999999999999' is not a whole number from 1 to 67108864"},
     {"train gpt2 --clip-grad -1", "--clip-grad: '-1' is not a number of 0 or more"},
-    {"train gpt2 --gpu h100 --gpu-memory lots", "--gpu-memory: 'lots' is not a size; write a number with a unit, such as 79.1GiB or 80GB"},
+    {"train gpt2 --gpu h100 --gpu-memory lots",
+     "--gpu-memory: 'lots' is not a size; write a number with a unit, such as 79.1GiB or 80GB"},
     {"train gpt2 --micro-batch 2 --grad-accum 4 --global-batch 9",
      "--global-batch: 9 contradicts --micro-batch 2 and --grad-accum 4, which make 8; leave one out"},
-    {"train gpt2 --micro-batch 2 --global-batch 9", "--global-batch: 9 is no multiple of --micro-batch 2; change one of them"},
-    {"train gpt2 --grad-accum 2 --global-batch 9", "--global-batch: 9 is no multiple of --grad-accum 2; change one of them"},
+    {"train gpt2 --micro-batch 2 --global-batch 9",
+     "--global-batch: 9 is no multiple of --micro-batch 2; change one of them"},
+    {"train gpt2 --grad-accum 2 --global-batch 9",
+     "--global-batch: 9 is no multiple of --grad-accum 2; change one of them"},
     {"train gpt2 --recompute-reentrant", "--recompute-reentrant: contradicts --recompute none; add --recompute full"},
-    {"train gpt2 --step forward --grad-accum 2", "--step: forward has no gradients; leave --grad-accum and --clip-grad out"},
+    {"train gpt2 --step forward --grad-accum 2",
+     "--step: forward has no gradients; leave --grad-accum and --clip-grad out"},
     {"train gpt2 --image-size 224", "--image-size: openai-community/gpt2 takes text; use --seq-len"},
     {"train gpt2 --require-fit", "--require-fit: nothing to fit into; name a card with --gpu"},
     {"train gpt2 --used 1GiB", "--used: says something about a card; name it with --gpu"},
@@ -97,15 +103,32 @@ constexpr Wrong kValues[] = {
     {"inspect", "MODEL: missing; name a model, or a shape with --tensor"},
     {"inspect gpt2 --tensor 3x3", "--tensor: describes a tensor without a model; leave MODEL out"},
     {"inspect --tensor 3y3", "--tensor: '3y3' is not a shape; write sizes of 1 or more such as 32x3x256x256"},
-    {"inspect --tensor 3 --dtype fp3", "--dtype: 'fp3' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool"},
+    {"inspect --tensor 3 --dtype fp3",
+     "--dtype: 'fp3' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool"},
     {"inspect gpt2 --dtype int64", "--dtype: weights are floating-point numbers; choose fp32, bf16 or fp16"},
-    {"gpus --min-compute-capability nine", "--min-compute-capability: 'nine' is no compute capability; write one such as 8.0"},
+    {"gpus --min-compute-capability nine",
+     "--min-compute-capability: 'nine' is no compute capability; write one such as 8.0"},
+    {"train gpt2 --gpu rtx4091",
+     "--gpu: no GPU named 'rtx4091'; did you mean rtx4090, rtx-4090 or rtx3090? `ullage gpus` lists all"},
+    {"train gpt2 --gpu 0xh100", "--gpu: '0xh100' names 0 devices; expected 1 to 1000000"},
+    {"train gtp2", "MODEL: no model named 'gtp2' in the catalogue; did you mean gpt2? `ullage models` lists all"},
+    {"train some-org/some-unheard-of-net",
+     "MODEL: no model named 'some-org/some-unheard-of-net' in the catalogue; `ullage models` lists all; fetching from "
+     "the Hub is not in this version"},
     {"gpus --sort size", "--sort: 'size' is not one of id, name, memory, usable, bandwidth, bf16, year, tdp"},
 };
 
 // The configuration of a model with one field changed.
 constexpr Wrong kFields[] = {
     {"train gpt2 --set n_layer", "--set: 'n_layer' is not KEY=VALUE"},
+    {"train gpt2 --set n_layer.x=1", "--set: 'n_layer.x=1' leads into something that is no object"},
+    {"train gpt2 --set n_layer=-1",
+     "openai-community/gpt2: n_layer: -1 is out of range; expected a whole number from 1 to 10000"},
+    {"train gpt2 --set n_head=7", "openai-community/gpt2: n_head: 7 heads do not divide n_embd 768; change one of them"},
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --set num_key_value_heads=5",
+     "TinyLlama/TinyLlama-1.1B-Chat-v1.0: num_key_value_heads: 5 key and value heads do not divide 32 query heads; set a divisor"},
+    {"train gpt2 --set activation_function=geluu",
+     "openai-community/gpt2: activation_function: activation 'geluu' is not modelled; did you mean gelu or relu?"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Words, Errors, ::testing::ValuesIn(kWords));
@@ -132,11 +155,13 @@ class WrongFiles : public ::testing::Test {
 };
 
 TEST_F(WrongFiles, MissingFile) {
-  expect_error(run({"train", path("none.json")}), path("none.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
+  expect_error(run({"train", path("none.json")}),
+               path("none.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
 }
 
 TEST_F(WrongFiles, FolderWithoutConfiguration) {
-  expect_error(run({"train", folder_.string()}), folder_.string() + ": is a folder without config.json; name the folder of a model or its config.json");
+  expect_error(run({"train", folder_.string()}),
+               folder_.string() + ": is a folder without config.json; name the folder of a model or its config.json");
 }
 
 TEST_F(WrongFiles, FolderForAFile) {
@@ -146,7 +171,7 @@ TEST_F(WrongFiles, FolderForAFile) {
 
 TEST_F(WrongFiles, MalformedJson) {
   const std::string file = write("config.json", "{\"model_type\": \"llama\",");
-  expect_error(run({"train", file}), file + ": byte 23: not valid JSON here; check that the file is whole");
+  expect_error(run({"train", file}), file + ": byte 24: not valid JSON here; check that the file is whole");
 }
 
 TEST_F(WrongFiles, NotAnObject) {
@@ -174,7 +199,8 @@ TEST_F(WrongFiles, TwoGigabytesAreRefusedUnread) {
 }
 
 TEST_F(WrongFiles, ControlCharactersDoNotReachTheTerminal) {
-  expect_error(run({"train", path("a\x1b[31m\nb.json")}), path("a [31m b.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
+  expect_error(run({"train", path("a\x1b[31m\nb.json")}),
+               path("a [31m b.json") + ": no such file; name a config.json, its folder or a model of `ullage models`");
 }
 
 // Every dimension of a configuration, negative, zero, absurd and of the wrong kind: refused, and never with a crash.
@@ -186,7 +212,8 @@ struct Field {
 class Dimensions : public ::testing::TestWithParam<Field> {};
 
 TEST_P(Dimensions, OutOfRangeAreRefusedByName) {
-  for (const char* value : {"-1", "0", "1e300", "9223372036854775807", "123456789012345678901234567890", "1.5", "\"x\"", "[]"}) {
+  for (const char* value :
+       {"-1", "0", "1e300", "9223372036854775807", "123456789012345678901234567890", "1.5", "\"x\"", "[]"}) {
     const Captured captured = run({"train", GetParam().model, "--set", std::string(GetParam().key) + "=" + value});
     EXPECT_EQ(captured.status, 2) << value << captured.out;
     EXPECT_NE(captured.err.find(GetParam().key), std::string::npos) << captured.err;
@@ -196,35 +223,27 @@ TEST_P(Dimensions, OutOfRangeAreRefusedByName) {
 
 constexpr const char* kLlama = "TinyLlama/TinyLlama-1.1B-Chat-v1.0";
 INSTANTIATE_TEST_SUITE_P(All, Dimensions,
-                         ::testing::Values(Field{kLlama, "vocab_size"}, Field{kLlama, "hidden_size"}, Field{kLlama, "intermediate_size"},
-                                           Field{kLlama, "num_hidden_layers"}, Field{kLlama, "num_attention_heads"},
-                                           Field{kLlama, "num_key_value_heads"}, Field{kLlama, "max_position_embeddings"},
-                                           Field{"gpt2", "n_embd"}, Field{"gpt2", "n_layer"}, Field{"gpt2", "n_head"},
+                         ::testing::Values(Field{kLlama, "vocab_size"}, Field{kLlama, "hidden_size"},
+                                           Field{kLlama, "intermediate_size"}, Field{kLlama, "num_hidden_layers"},
+                                           Field{kLlama, "num_attention_heads"}, Field{kLlama, "num_key_value_heads"},
+                                           Field{kLlama, "max_position_embeddings"}, Field{"gpt2", "n_embd"},
+                                           Field{"gpt2", "n_layer"}, Field{"gpt2", "n_head"},
                                            Field{"gpt2", "n_positions"}, Field{"gpt2", "vocab_size"}));
 
 TEST(Sizes, EveryDimensionAtItsLargestIsRefusedInsteadOfOverflowing) {
   const Captured captured = run(std::string("train ") + kLlama +
-                                " --set hidden_size=16777216 --set intermediate_size=16777216 --set num_hidden_layers=10000 --set num_attention_heads=64"
+                                " --set hidden_size=16777216 --set intermediate_size=16777216 --set "
+                                "num_hidden_layers=10000 --set num_attention_heads=64"
                                 " --set num_key_value_heads=64 --set vocab_size=67108864");
   EXPECT_EQ(captured.status, 2) << captured.out.substr(0, 200);
-  EXPECT_NE(captured.err.find("more parameters than can be counted"), std::string::npos) << captured.err;
+  EXPECT_NE(captured.err.find("more than can be counted"), std::string::npos) << captured.err;
 }
 
 TEST(Sizes, ALargeBatchOfLongSequencesIsRefusedInsteadOfOverflowing) {
   const Captured captured = run(std::string("train ") + kLlama + " --micro-batch 1048576 --seq-len 67108864");
   EXPECT_EQ(captured.status, 2);
-  EXPECT_EQ(captured.err, "ullage: --seq-len: more than can be counted; use a smaller micro-batch or shorter sequences\n");
-}
-
-TEST(Unknown, ModelAndCardComeWithTheNearestNames) {
-  EXPECT_NE(run("train TinyLlama/TinyLlama-1.1B-Chat-v1.1").err.find("did you mean TinyLlama/TinyLlama-1.1B-Chat-v1.0"), std::string::npos);
-  EXPECT_NE(run("train gpt2 --gpu h10").err.find("did you mean"), std::string::npos);
-  EXPECT_NE(run("train some-org/some-unheard-of-net").err.find("fetching from the Hub is not in this version"), std::string::npos);
-}
-
-TEST(Heads, ThatDoNotDivideAreRefused) {
-  EXPECT_EQ(run("train gpt2 --set n_head=7").status, 2);
-  EXPECT_EQ(run(std::string("train ") + kLlama + " --set num_key_value_heads=5").status, 2);
+  EXPECT_EQ(captured.err,
+            "ullage: --seq-len: more than can be counted; use a smaller micro-batch or shorter sequences\n");
 }
 
 }  // namespace

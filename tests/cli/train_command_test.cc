@@ -36,16 +36,18 @@ struct Recorded {
 
 // Peaks that PyTorch's memory tracker showed on fake tensors (PyTorch 2.14, transformers 5.12, tests/truth/).
 constexpr Recorded kRecorded[] = {
-    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --engine pytorch --kernels cuda-traced --gpu h100-sxm-80gb --micro-batch 2 "
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --engine pytorch --kernels cuda-traced --gpu h100-sxm-80gb "
+     "--micro-batch 2 "
      "--seq-len 1024 --precision bf16 --optimizer adamw --optimizer-impl foreach --attention sdpa",
      11348389888, 11217351168, 11348389888, 6600291328, 10955190272, 8800388096},
     {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --kernels cuda-traced --micro-batch 2 --seq-len 1024 --grad-accum 4",
      13548486656, 11217351168, 13548486656, 6600291328, 10955190272, 8800388096},
-    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --kernels cuda-traced --micro-batch 1 --seq-len 16384 --optimizer-impl fused "
+    {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --kernels cuda-traced --micro-batch 1 --seq-len 16384 --optimizer-impl "
+     "fused "
      "--recompute full",
      14641203712, 13592759296, 14641203712, 6600394240, 11495607296, 8800491008},
-    {"train openai-community/gpt2 --kernels cuda-traced --micro-batch 8 --seq-len 1024 --recompute full", 5869695488, 5046416384,
-     5869695488, 746638848, 3399528960, 995518464},
+    {"train openai-community/gpt2 --kernels cuda-traced --micro-batch 8 --seq-len 1024 --recompute full", 5869695488,
+     5046416384, 5869695488, 746638848, 3399528960, 995518464},
 };
 
 class RecordedStep : public ::testing::TestWithParam<Recorded> {};
@@ -69,13 +71,16 @@ TEST(TrainCommand, DefaultsAreResolvedAndSaid) {
   EXPECT_EQ(said["setup"]["micro_batch"], 1);
   EXPECT_EQ(said["setup"]["precision"], "bf16");
   EXPECT_EQ(said["setup"]["optimizer"], "adamw");
-  EXPECT_NE(said["assumptions"][0].get<std::string>().find("--micro-batch 1, --seq-len 1024, --precision bf16"), std::string::npos);
+  EXPECT_NE(said["assumptions"][0].get<std::string>().find("--micro-batch 1, --seq-len 1024, --precision bf16"),
+            std::string::npos);
 }
 
 TEST(TrainCommand, WhatIsNotComputedIsNull) {
   const Json said = answer("train gpt2 --gpu h100");
-  for (const char* key : {"fits", "fits_certain", "headroom_bytes", "speed", "ranks", "host", "advice"}) EXPECT_TRUE(said[key].is_null()) << key;
-  for (const char* key : {"reserved_bytes", "process_bytes", "reserved_range_bytes"}) EXPECT_TRUE(said["peak"][key].is_null()) << key;
+  for (const char* key : {"fits", "fits_certain", "headroom_bytes", "speed", "ranks", "host", "advice"})
+    EXPECT_TRUE(said[key].is_null()) << key;
+  for (const char* key : {"reserved_bytes", "process_bytes", "reserved_range_bytes"})
+    EXPECT_TRUE(said["peak"][key].is_null()) << key;
   EXPECT_TRUE(said["totals"]["process_bytes"].is_null());
 }
 
@@ -128,7 +133,8 @@ TEST(TrainCommand, ColourOnlyWhereItIsWanted) {
 TEST(TrainCommand, WithoutUnicodeEverythingIsAscii) {
   cli::Surroundings plain;
   plain.unicode = false;
-  for (const char c : run({"train", "gpt2", "--gpu", "h100", "--verbose"}, plain).out) ASSERT_LT(static_cast<unsigned char>(c), 0x80);
+  for (const char c : run({"train", "gpt2", "--gpu", "h100", "--verbose"}, plain).out)
+    ASSERT_LT(static_cast<unsigned char>(c), 0x80);
 }
 
 TEST(TrainCommand, QuietIsOneLine) {
@@ -138,14 +144,18 @@ TEST(TrainCommand, QuietIsOneLine) {
 
 TEST(TrainCommand, AFullDiskIsSaid) {
   std::string err;
-  const cli::Streams full{[](std::string_view) -> Expected<void> { return fail(ErrorCode::io, "standard output", "cannot write: No space left on device"); },
-                          [&](std::string_view text) { err += text; }, {}};
+  const cli::Streams full{[](std::string_view) -> Expected<void> {
+                            return fail(ErrorCode::io, "standard output", "cannot write: No space left on device");
+                          },
+                          [&](std::string_view text) { err += text; },
+                          {}};
   EXPECT_EQ(cli::run(testing::words_of("train gpt2"), full, cli::real_files()), 2);
   EXPECT_EQ(err, "ullage: standard output: cannot write: No space left on device\n");
 }
 
 TEST(Predict, RefusesWhatIsNotBuiltAsUnsupported) {
-  for (const char* line : {"serve gpt2", "train gpt2 --lora 8", "train gpt2 --precision amp-bf16", "train gpt2 --engine fsdp"}) {
+  for (const char* line :
+       {"serve gpt2", "train gpt2 --lora 8", "train gpt2 --precision amp-bf16", "train gpt2 --engine fsdp"}) {
     const auto prediction = cli::predict(testing::words_of(line), cli::real_files());
     ASSERT_FALSE(prediction) << line;
     EXPECT_EQ(prediction.error().code, ErrorCode::unsupported) << line;

@@ -37,13 +37,15 @@ TEST_P(BadShape, IsRefusedWithItsPlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadShape,
-                         ::testing::Values("", "x", "3x", "x3", "3xx3", "0x3", "-1x3", "3,4", "3x4 ", "1.5", "99999999999999999999",
-                                           "4611686018427387904x4611686018427387904", "9223372036854775807x2"));
+                         ::testing::Values("", "x", "3x", "x3", "3xx3", "0x3", "-1x3", "3,4", "3x4 ", "1.5",
+                                           "99999999999999999999", "4611686018427387904x4611686018427387904",
+                                           "9223372036854775807x2"));
 
 // By hand: a layer has q and o of 8x8, k and v of 4x8, three feed-forward matrices of 16x8 and two norms of 8.
 TEST(Inspect, CountsParametersAndMultiplyAccumulates) {
   const auto config = parse_json(R"({"model_type": "llama", "vocab_size": 10, "hidden_size": 8, "intermediate_size": 16,
-      "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64})", "c");
+      "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64})",
+                                 "c");
   ASSERT_TRUE(config);
   const auto architecture = model::build_architecture(*config, "c");
   ASSERT_TRUE(architecture);

@@ -43,13 +43,15 @@ TEST(Messages, KeysAreUnique) {
 }
 
 TEST(Messages, PlacesAreFilledByName) {
-  const Message message{Text::title_train_on, {{"gpu", std::string("card")}, {"model", std::string("net")}, {"count", std::int64_t{2}}}};
+  const Message message{Text::title_train_on,
+                        {{"gpu", std::string("card")}, {"model", std::string("net")}, {"count", std::int64_t{2}}}};
   EXPECT_EQ(render(message), "net: one training step on 2 x card");
   EXPECT_EQ(render(message, {Language::zh, Unit::gib}), "net：一个训练步，2 × card");
 }
 
 TEST(Messages, ValuesFollowTheWording) {
-  const Message message{Text::model_line, {{"family", std::string("f")}, {"parameters", Count{8030261248}}, {"bytes", Bytes{kGiB}}}};
+  const Message message{Text::model_line,
+                        {{"family", std::string("f")}, {"parameters", Count{8030261248}}, {"bytes", Bytes{kGiB}}}};
   EXPECT_EQ(render(message), "f, 8,030,261,248 parameters, 1.00 GiB of weights");
   EXPECT_EQ(render(message, {Language::en, Unit::bytes}), "f, 8,030,261,248 parameters, 1073741824 B of weights");
 }

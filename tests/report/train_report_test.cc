@@ -13,11 +13,13 @@ namespace {
 
 namespace pt = engines::pytorch;
 
-constexpr std::string_view kTiny = R"({"model_type": "llama", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 176,
+constexpr std::string_view kTiny =
+    R"({"model_type": "llama", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 176,
   "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128})";
 
 model::Architecture tiny() {
-  auto architecture = parse_json(kTiny, "tiny").and_then([](const Json& config) { return model::build_architecture(config, "tiny"); });
+  auto architecture =
+      parse_json(kTiny, "tiny").and_then([](const Json& config) { return model::build_architecture(config, "tiny"); });
   EXPECT_TRUE(architecture) << to_string(architecture.error());
   architecture->name = "tiny";
   return *std::move(architecture);
@@ -44,7 +46,8 @@ struct Asked {
 
 template <class Lines>
 std::int64_t sum_of(const Lines& lines) {
-  return std::accumulate(lines.begin(), lines.end(), std::int64_t{0}, [](std::int64_t sum, const auto& line) { return sum + line.bytes; });
+  return std::accumulate(lines.begin(), lines.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& line) { return sum + line.bytes; });
 }
 
 std::int64_t phase_bytes(const Prediction& report, std::string_view name) {
@@ -85,7 +88,8 @@ TEST_P(EveryStep, LinesAddUpToThePeak) {
   EXPECT_EQ(sum_of(report.parts), report.peak.allocated_bytes);
   EXPECT_EQ(sum_of(report.layers), report.peak.allocated_bytes);
   for (const PhaseLine& phase : report.phases) {
-    EXPECT_EQ(std::accumulate(phase.components.begin(), phase.components.end(), std::int64_t{0}), phase.allocated_bytes) << phase.name;
+    EXPECT_EQ(std::accumulate(phase.components.begin(), phase.components.end(), std::int64_t{0}), phase.allocated_bytes)
+        << phase.name;
     EXPECT_LE(phase.allocated_bytes, report.peak.allocated_bytes) << phase.name;
   }
 }
@@ -107,12 +111,14 @@ TEST_P(EveryStep, RulesGiveTheBytesTheyExplain) {
 }
 
 TEST_P(EveryStep, NothingIsUnattributed) {
-  for (const ComponentLine& line : asked().report.components) EXPECT_NE(line.component, memory::Component::unattributed);
+  for (const ComponentLine& line : asked().report.components)
+    EXPECT_NE(line.component, memory::Component::unattributed);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryStep,
                          ::testing::Combine(::testing::Values(pt::Step::first, pt::Step::steady, pt::Step::forward),
-                                            ::testing::Values(pt::Optimizer::adamw, pt::Optimizer::sgd, pt::Optimizer::sgd_momentum, pt::Optimizer::none),
+                                            ::testing::Values(pt::Optimizer::adamw, pt::Optimizer::sgd,
+                                                              pt::Optimizer::sgd_momentum, pt::Optimizer::none),
                                             ::testing::Values(pt::Recompute::none, pt::Recompute::full)));
 
 TEST(TrainReport, ForwardReachesNoLaterPhase) {
@@ -181,7 +187,8 @@ TEST(TrainReport, WhatIsAllocatedMayFitButNobodySaysThatTheProcessDoes) {
 }
 
 bool warns(const Prediction& report, Text key) {
-  return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const Message& message) { return message.key == key; });
+  return std::any_of(report.warnings.begin(), report.warnings.end(),
+                     [&](const Message& message) { return message.key == key; });
 }
 
 TEST(TrainReport, ACardBelowCapability8IsWarnedAbout) {
