@@ -30,6 +30,12 @@ constexpr std::int64_t multiply_saturated(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kMaxBytes : product;
 }
 
+// a+b, or kMaxBytes where the sum does not fit (both must not be negative).
+constexpr std::int64_t add_saturated(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? kMaxBytes : sum;
+}
+
 // "15.92 GiB", "17.09 GB", "16302 MiB", "17094934528 B". GiB and GB step down to MiB/KiB/B (MB/kB/B)
 // for small values, so that "512 B" is not "0.00 GiB".
 std::string format_bytes(std::int64_t bytes, Unit unit = Unit::gib);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace ullage {
@@ -10,7 +11,7 @@ namespace {
 Expected<std::int64_t> whole_number(const Json& value, const std::string& where, std::int64_t low, std::int64_t high) {
   const auto wrong = [&](std::string_view what) {
     return fail(ErrorCode::malformed, where,
-                fmt::format("{} is {}; expected a whole number from {} to {}", value.dump().substr(0, 40), what, low, high));
+                fmt::format("{} is {}; expected a whole number from {} to {}", value_excerpt(value), what, low, high));
   };
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
     return wrong("out of range");
@@ -49,6 +50,56 @@ bool too_deep(std::string_view text) {
   return false;
 }
 
+// The bare word at the beginning of `text` that Python's json writes and JSON does not know; empty: another.
+std::string_view bare_word(std::string_view text) {
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+    if (text.starts_with(word)) return word;
+  }
+  return {};
+}
+
+// The document with such words in quotes, and where the quotes were put.
+struct Quoted {
+  std::string text;
+  std::vector<std::size_t> quotes;  // offsets in `text`, ascending
+
+  // Where in the original `byte` (counted from 1) of the text stands.
+  std::size_t original(std::size_t byte) const {
+    const auto before = std::lower_bound(quotes.begin(), quotes.end(), byte) - quotes.begin();
+    return byte - static_cast<std::size_t>(before);
+  }
+};
+
+Quoted quote_bare_words(std::string_view text) {
+  Quoted out;
+  out.text.reserve(text.size() + 64);
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view word = in_string ? std::string_view() : bare_word(text.substr(i, 9));
+    if (!word.empty()) {
+      out.quotes.push_back(out.text.size());
+      out.text.append("\"").append(word);
+      out.quotes.push_back(out.text.size());
+      out.text += '"';
+      i += word.size();
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    const std::size_t taken = in_string && text[i] == '\\' ? 2 : 1;
+    out.text.append(text.substr(i, taken));
+    i += taken;
+  }
+  return out;
+}
+
+// ordered_json looks for every new key among all before it; a large object goes through a sorted one.
+constexpr std::size_t kLargeDocument = 64 * 1024;
+
+Json parse_any(std::string_view text) {
+  if (text.size() < kLargeDocument) return Json::parse(text.begin(), text.end());
+  return Json(nlohmann::json::parse(text.begin(), text.end()));
+}
+
 }  // namespace
 
 Expected<Json> parse_json(std::string_view text, std::string_view where) {
@@ -60,14 +111,33 @@ Expected<Json> parse_json(std::string_view text, std::string_view where) {
     return fail(ErrorCode::malformed, std::string(where),
                 fmt::format("nested deeper than {} levels; this is not a model's configuration", kMaxJsonDepth));
   }
+  const bool bare = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
+  const Quoted quoted = bare ? quote_bare_words(text) : Quoted{};
   try {
-    return Json::parse(text.begin(), text.end());
-  } catch (const Json::parse_error& error) {
-    return fail(ErrorCode::malformed, fmt::format("{}: byte {}", where, error.byte),
+    return parse_any(bare ? std::string_view(quoted.text) : text);
+  } catch (const nlohmann::json::parse_error& error) {
+    return fail(ErrorCode::malformed, fmt::format("{}: byte {}", where, quoted.original(error.byte)),
                 "not valid JSON here; check that the file is whole");
-  } catch (const Json::exception&) {
+  } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::malformed, std::string(where), "not valid JSON; a number or a text is out of range");
   }
+}
+
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string out(text.substr(0, kMost));
+  // A character cut in the middle is left out.
+  while (text.size() > kMost && !out.empty() && (static_cast<unsigned char>(text[out.size()]) & 0xc0) == 0x80) out.pop_back();
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return text.size() > kMost ? out + "..." : out;
+}
+
+std::string value_excerpt(const Json& value) {
+  if (value.is_object()) return value.empty() ? "{}" : "{...}";
+  if (value.is_array()) return value.empty() ? "[]" : "[...]";
+  return excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 const Json* JsonObject::find(std::string_view key) const {
@@ -77,6 +147,10 @@ const Json* JsonObject::find(std::string_view key) const {
 }
 
 bool JsonObject::has(std::string_view key) const { return find(key) != nullptr; }
+
+bool JsonObject::contains(std::string_view key) const {
+  return value_->is_object() && value_->find(std::string(key)) != value_->end();
+}
 
 std::string JsonObject::where(std::string_view key) const { return fmt::format("{}: {}", where_, key); }
 

@@ -21,8 +21,14 @@ using Json = nlohmann::ordered_json;
 inline constexpr std::int64_t kMaxJsonBytes = 16 * 1024 * 1024;
 inline constexpr int kMaxJsonDepth = 64;
 
-// Parses a whole document. Fails on syntax (with the byte offset), on depth beyond kMaxJsonDepth, on size.
+// Parses a whole document. Fails on syntax (with the byte offset), on depth beyond kMaxJsonDepth, on size. Of a key
+// that an object has twice the last value counts. The NaN, Infinity and -Infinity that Python writes without quotes are
+// read as texts, so that they are refused only where a number is wanted.
 Expected<Json> parse_json(std::string_view text, std::string_view where);
+
+// A text or a value for an error message: one line, at most 60 bytes and then "...".
+std::string excerpt(std::string_view text);
+std::string value_excerpt(const Json& value);
 
 class JsonObject {
  public:
@@ -30,6 +36,7 @@ class JsonObject {
   JsonObject(const Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
 
   bool has(std::string_view key) const;              // present and not null
+  bool contains(std::string_view key) const;         // present, perhaps null
   const Json* find(std::string_view key) const;      // nullptr when absent or null
   std::string where(std::string_view key) const;     // "file: path.key"
   const std::string& where() const { return where_; }

@@ -68,6 +68,16 @@ struct Rotary {
   std::int64_t max_positions = 0;
 };
 
+// What whoever is told a figure of this architecture must be told with it.
+enum class NoteKind : std::uint8_t {
+  text_part_only,  // the configuration wraps this text model; `subject`: the wrapper's model type
+};
+
+struct Note {
+  NoteKind kind = NoteKind::text_part_only;
+  std::string subject;
+};
+
 struct Architecture {
   std::string name;    // as the user or the catalogue calls it; may be empty
   std::string family;  // "llama"
@@ -89,6 +99,7 @@ struct Architecture {
   Rotary rotary;
   double embedding_dropout = 0;
   Image image;
+  std::vector<Note> notes;
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   const LayerKind& kind_of(std::int64_t layer) const { return kinds[layers[static_cast<std::size_t>(layer)]]; }

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <vector>
 
 #include "base/nearest.h"
 #include "model/families/gpt2.h"
 #include "model/families/llama.h"
 #include "model/families/torchvision.h"
+#include "model/limits.h"
 
 namespace ullage::model {
 namespace {
@@ -19,21 +21,85 @@ constexpr std::array kFamilies{
     Family{"torchvision", build_torchvision, forward_torchvision},
 };
 
-tl::unexpected<Error> unknown_type(const std::string& type, std::string where) {
+tl::unexpected<Error> unknown_type(const std::string& type, std::string_view nested, std::string where) {
   std::vector<std::string_view> known;
   for (const Family& family : families()) known.push_back(family.model_type);
   const std::vector<std::string> near = nearest_names(type, known);
   std::string list;
   for (const std::string_view name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  const std::string around = nested.empty() ? "" : fmt::format(" around the text model '{}'", excerpt(nested));
   return fail(ErrorCode::unsupported, std::move(where),
-              fmt::format("model type '{}' is not modelled; {}", type, near.empty() ? "known are " + list : did_you_mean(near)));
+              fmt::format("model type '{}'{} is not modelled; {}", excerpt(type), around, near.empty() ? "known are " + list : did_you_mean(near)));
 }
 
-// The configuration that describes the text model: a nested one where the outer only wraps it.
-const Json& text_config(const Json& config) {
-  if (find_family(config.value("model_type", "")) != nullptr) return config;
-  const auto nested = config.find("text_config");
-  return nested != config.end() && nested->is_object() ? *nested : config;
+// Where the nested configuration of the text model is; empty: there is none.
+std::string_view text_key(const JsonObject& config) {
+  for (const std::string_view key : {"text_config", "llm_config", "language_config"}) {
+    if (const Json* nested = config.find(key); nested != nullptr && nested->is_object()) return key;
+  }
+  return {};
+}
+
+Expected<std::string> read_model_type(const JsonObject& config) {
+  auto type = config.string("model_type", "");
+  if (!type || !type->empty()) return type;
+  return fail(ErrorCode::malformed, config.where("model_type"), "missing; is this the configuration of a model?");
+}
+
+Expected<Architecture> build_checked(const Family& family, const JsonObject& config) {
+  auto built = family.build(config);
+  if (!built) return built;
+  if (auto counted = check_parameters(*built, config.where()); !counted) return tl::unexpected<Error>(counted.error());
+  return built;
+}
+
+// Of a wrapper such as a vision-language model only the text model is known.
+Expected<Architecture> build_text_part(const std::string& outer, const JsonObject& whole) {
+  const std::string_view key = text_key(whole);
+  if (key.empty()) return unknown_type(outer, "", whole.where("model_type"));
+  const JsonObject text(*whole.find(key), whole.where(key));
+  const auto type = read_model_type(text);
+  if (!type) return tl::unexpected<Error>(type.error());
+  const Family* family = find_family(*type);
+  if (family == nullptr) return unknown_type(outer, *type, whole.where("model_type"));
+  auto built = build_checked(*family, text);
+  if (built) built->notes.push_back({NoteKind::text_part_only, outer});
+  return built;
+}
+
+tl::unexpected<Error> bad_assignment(std::string_view assignment, std::string_view what) {
+  return fail(ErrorCode::invalid_argument, "--set", fmt::format("'{}' {}", excerpt(assignment), what));
+}
+
+// The names between the dots.
+std::vector<std::string_view> split_path(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.')) {
+    parts.push_back(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  parts.push_back(path);
+  return parts;
+}
+
+// The value at a path, made where there was none; nullptr: it leads into something that is no object.
+Json* place_of(Json& config, std::span<const std::string_view> path) {
+  Json* place = &config;
+  for (const std::string_view name : path) {
+    if (place->is_null() && place != &config) *place = Json::object();
+    if (!place->is_object()) return nullptr;
+    place = &(*place)[std::string(name)];
+  }
+  return place;
+}
+
+bool is_utf8(std::string_view text) {
+  try {
+    Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -50,34 +116,36 @@ const Family* find_family(std::string_view model_type) {
 Expected<Architecture> build_architecture(const Json& config, std::string_view where) {
   if (!config.is_object()) return fail(ErrorCode::malformed, std::string(where), "expected a JSON object with the model's configuration");
   const JsonObject whole(config, std::string(where));
-  const auto type = whole.string("model_type", "");
+  const auto type = read_model_type(whole);
   if (!type) return tl::unexpected<Error>(type.error());
-  if (type->empty()) {
-    return fail(ErrorCode::malformed, whole.where("model_type"), "missing; is this the configuration of a model?");
-  }
-  const Json& text = text_config(config);
-  const JsonObject object(text, std::string(where));
   const Family* family = find_family(*type);
-  if (family == nullptr) return unknown_type(*type, object.where("model_type"));
-  return family->build(object);
+  return family != nullptr ? build_checked(*family, whole) : build_text_part(*type, whole);
 }
 
 Expected<void> set_field(Json& config, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return fail(ErrorCode::invalid_argument, "--set", fmt::format("'{}' is not KEY=VALUE", assignment));
+  if (equals == assignment.npos || equals == 0) return bad_assignment(assignment, "is not KEY=VALUE");
+  if (!is_utf8(assignment)) return bad_assignment(assignment.substr(0, equals), "is set to what is no UTF-8 text");
+  const std::vector<std::string_view> path = split_path(assignment.substr(0, equals));
+  if (path.size() > static_cast<std::size_t>(kMaxJsonDepth)) return bad_assignment(assignment, "reaches deeper than any configuration");
+  for (const std::string_view name : path) {
+    if (name.empty()) return bad_assignment(assignment, "has an empty name in its key; write KEY.KEY=VALUE");
   }
-  Json* place = &config;
-  std::string_view path = assignment.substr(0, equals);
-  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    place = &(*place)[std::string(path.substr(0, dot))];
-    path = path.substr(dot + 1);
-    if (!place->is_object()) return fail(ErrorCode::invalid_argument, "--set", fmt::format("'{}' leads into something that is no object", assignment));
-  }
-  const std::string text(assignment.substr(equals + 1));
-  Json value = Json::parse(text, nullptr, false);
-  (*place)[std::string(path)] = value.is_discarded() ? Json(text) : std::move(value);
+  const std::string_view text = assignment.substr(equals + 1);
+  auto value = parse_json(text, "--set");
+  if (!value && value.error().code == ErrorCode::too_large) return tl::unexpected<Error>(value.error());
+  Json* place = place_of(config, path);
+  if (place == nullptr) return bad_assignment(assignment, "leads into something that is no object");
+  *place = value ? *std::move(value) : Json(text);
   return {};
+}
+
+bool reads_field(const Json& config, std::string_view path) {
+  Json changed = config;
+  Json* place = place_of(changed, split_path(path));
+  if (place == nullptr || !build_architecture(config, "")) return false;
+  *place = Json::array();
+  return !build_architecture(changed, "");
 }
 
 }  // namespace ullage::model
