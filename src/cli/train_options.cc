@@ -152,8 +152,8 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
 }
 
 // "--micro-batch 1, --seq-len 2048, …": what the user left to us.
-report::Message defaults_message(const Arguments& arguments, const model::Architecture& architecture,
-                                 const pt::TrainOptions& options) {
+std::vector<report::Message> defaults_messages(const Arguments& arguments, const model::Architecture& architecture,
+                                               const pt::TrainOptions& options) {
   std::vector<std::pair<std::string_view, std::string>> defaults{
       {"--micro-batch", std::to_string(options.micro_batch)}};
   if (is_image(architecture)) defaults.emplace_back("--image-size", std::to_string(options.image_size));
@@ -174,9 +174,10 @@ report::Message defaults_message(const Arguments& arguments, const model::Archit
     const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
     if (!arguments.has(option) && !derived) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
   }
-  if (arguments.has("--clip-grad")) return {report::Text::assume_defaults, {{"options", list}}};
-  if (list.empty()) return {report::Text::assume_no_clipping, {}};
-  return {report::Text::assume_defaults_no_clipping, {{"options", list}}};
+  const bool clipped = arguments.has("--clip-grad");
+  if (list.empty() && clipped) return {};
+  if (list.empty()) return {{report::Text::assume_no_clipping, {}}};
+  return {{clipped ? report::Text::assume_defaults : report::Text::assume_defaults_no_clipping, {{"options", list}}}};
 }
 
 Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {
@@ -232,7 +233,7 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
     return tl::unexpected<Error>(countable.error());
   TrainSetup out{*options,
                  settings_of(arguments, architecture, *options),
-                 {defaults_message(arguments, architecture, *options)},
+                 defaults_messages(arguments, architecture, *options),
                  {}};
   if (!is_image(architecture) && architecture.max_positions > 0 && options->seq_len > architecture.max_positions) {
     out.warnings.push_back(
