@@ -1,0 +1,108 @@
+// Every model of the families that are known builds, has as many parameters as were counted elsewhere, and real ones have
+// the tensors that the published class registers (tests/truth/record_parameters.py).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "base/lines.h"
+#include "model/catalogue.h"
+#include "model/family.h"
+
+namespace ullage::model {
+namespace {
+
+constexpr std::string_view kText[] = {"llama", "mistral", "gpt2"};
+
+std::string data(const std::string& name) {
+  std::ifstream in(std::string(ULLAGE_TEST_DATA) + "/" + name, std::ios::binary);
+  EXPECT_TRUE(in) << name;
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+Expected<Architecture> from_catalogue(std::string_view name) {
+  return find_model(name).and_then([](const CatalogueEntry& entry) { return build_architecture(entry.config, entry.name); });
+}
+
+TEST(ConfigCatalogue, EveryTextModelOfAKnownFamilyBuilds) {
+  for (const std::string_view type : kText) {
+    for (const ModelRow& row : list_models({"", std::string(type)})) {
+      const auto built = from_catalogue(row.name);
+      ASSERT_TRUE(built) << to_string(built.error());
+      EXPECT_EQ(built->family, type) << row.name;
+      EXPECT_TRUE(built->notes.empty()) << row.name;
+    }
+  }
+}
+
+// The wrappers in the catalogue whose text model is known.
+TEST(ConfigCatalogue, WrappersGiveTheirTextModel) {
+  for (const std::string_view type : {"llava", "mistral3"}) {
+    for (const ModelRow& row : list_models({"", std::string(type)})) {
+      const auto built = from_catalogue(row.name);
+      ASSERT_TRUE(built) << to_string(built.error());
+      EXPECT_EQ(built->notes.size(), 1u) << row.name;
+    }
+  }
+}
+
+TEST(ConfigCatalogue, BareInfinityElsewhereIsNoHindrance) {
+  for (const ModelRow& row : list_models({"Nemotron", "nemotron_h"})) {
+    const auto built = from_catalogue(row.name);
+    ASSERT_FALSE(built);
+    EXPECT_EQ(built.error().code, ErrorCode::unsupported) << row.name;
+  }
+}
+
+// Counted from weights' headers where `agreement` is exact; else the same formula's count of the configuration we hold.
+TEST(ConfigCatalogue, ParameterCountsAreThoseCountedElsewhere) {
+  int exact = 0;
+  int rows = 0;
+  std::set<std::string> missing;
+  for_each_line(data("param-counts.jsonl"), [&](std::string_view line) {
+    const Json row = parse_json(line, "param-counts.jsonl").value();
+    const auto built = from_catalogue(row["model"].get<std::string>());
+    if (!built) return void(missing.insert(row["model"].get<std::string>()));
+    EXPECT_EQ(parameter_count(*built), row["computed_parameters"].get<std::int64_t>()) << line;
+    ++rows;
+    if (row["agreement"] == "exact") {
+      EXPECT_EQ(parameter_count(*built), row["stored_parameters"].get<std::int64_t>()) << line;
+      ++exact;
+    }
+  });
+  EXPECT_EQ(missing, std::set<std::string>());
+  EXPECT_GT(exact, 10);
+  EXPECT_GT(rows, exact);
+}
+
+std::string tensors_of(const Architecture& architecture) {
+  std::string out;
+  for_each_parameter(architecture, [&](const Parameter& parameter, const std::string& name, int) {
+    if (parameter.tied_to) return;
+    out += name;
+    for (const Dimension& dim : parameter.dims) out += " " + std::to_string(dim.size());
+    out += "\n";
+  });
+  return out;
+}
+
+class Tensors : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(Tensors, HaveTheNamesShapesAndOrderOfThePublishedClass) {
+  std::string file(GetParam());
+  file.replace(file.find('/'), 1, "__");
+  const auto built = from_catalogue(GetParam());
+  ASSERT_TRUE(built) << to_string(built.error());
+  EXPECT_EQ(tensors_of(*built), data("config/" + file + ".tensors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, Tensors,
+                         ::testing::Values("meta-llama/Llama-3.1-8B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+                                           "mistralai/Mistral-7B-v0.1", "openai-community/gpt2"));
+
+}  // namespace
+}  // namespace ullage::model
