@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::int64_t kLogSumExpAlignment = 32;  // of the memory-efficient kernel's row statistics
 
-// Fused kernels write [batch, seq, heads, dim] and show it as [batch, heads, seq, dim].
+// The memory-efficient kernel, and the CPU's in backward, write [batch, seq, heads, dim] and show it as
+// [batch, heads, seq, dim].
 Tensor make_heads_last(Context& context, const Dims& sizes, DType dtype) {
   const std::int64_t heads = sizes[1];
   const std::int64_t seq = sizes[2];
@@ -15,12 +16,16 @@ Tensor make_heads_last(Context& context, const Dims& sizes, DType dtype) {
   return context.make(sizes, Dims{seq * heads * dim, dim, heads * dim, 1}, dtype);
 }
 
+Tensor make_like(const Tensor& x) {
+  return x.context().make(x.sizes(), strides_like(x.sizes(), x.strides()), x.dtype());
+}
+
 std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal) {
   const std::int64_t full = 4 * query.numel() * key.size(2);
   return causal ? full / 2 : full;
 }
 
-// Slots: query, key, value, out, log-sum-exp, and the kernel's own. number[0]: causal.
+// Slots: query, key, value, mask if any, log-sum-exp, out, and the kernel's own. number[0]: causal.
 template <Op kOp>
 void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
@@ -28,7 +33,14 @@ void fused_backward(Node& node, Gradients& in, Gradients& out) {
   for (std::size_t i = 0; i < node.saved_count; ++i) held[i] = unpack(node, i);
   const std::int64_t flops = attention_flops(held[0], held[1], node.number[0] != 0) * 5 / 2;
   context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
-  for (std::size_t i = 0; i < 3; ++i) out[i] = make_heads_last(context, held[i].sizes(), held[i].dtype());
+  // CUDA's flash kernel lays each gradient out as its tensor.
+  const bool as_inputs = kOp == Op::flash_attention_backward && context.policy().cuda;
+  for (std::size_t i = 0; i < 3; ++i) {
+    out[i] = as_inputs ? make_like(held[i]) : make_heads_last(context, held[i].sizes(), held[i].dtype());
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!node.wants(i)) out[i].reset();
+  }
 }
 
 Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal) {
@@ -40,10 +52,10 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const 
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
   context.record_op(Op::flash_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
-  Tensor out = make_heads_last(context, query.sizes(), query.dtype());
+  Tensor out = make_like(query);
   const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
-  save_output(record.node(), out);
   save_output(record.node(), statistics);
+  save_output(record.node(), out);
   if (context.policy().cuda) {
     const Tensor random_state = context.make({2}, DType::u64);
     const Tensor unused = context.make({}, DType::u64);
@@ -79,8 +91,8 @@ Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& ma
       context.make({query.size(0), query.size(1), round_up(query.size(2), kLogSumExpAlignment)}, DType::f32);
   const Tensor seed = context.make({}, DType::i64);
   const Tensor offset = context.make({}, DType::i64);
-  save_output(record.node(), out);
   save_output(record.node(), statistics);
+  save_output(record.node(), out);
   save_output(record.node(), seed);
   save_output(record.node(), offset);
   return record.finish(std::move(out));
@@ -124,7 +136,7 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
   const Tensor query = to(query_in, dtype);
   const Tensor key = to(key_in, dtype);
   const Tensor value = to(value_in, dtype);
-  const Tensor scaled_query = mul_scalar(query);
+  Tensor scaled_query = mul_scalar(query);
   Tensor bias = mask ? additive_mask(mask, dtype) : Tensor{};
   if (causal) bias = causal_triangle(context, query.size(2), key.size(2), dtype);
   const Tensor wide_key = grouped ? repeat_heads(key, query.size(1)) : key;
@@ -139,8 +151,11 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
   scores = softmax(scores, dtype);
   scores = dropout(scores, dropout_p);
   const Tensor probabilities = to(scores, origin);
-  const Tensor out = matmul(scores, wide_value);
-  return to(out, origin);
+  Tensor out = matmul(scores, wide_value);
+  out = to(std::move(out), origin);
+  scaled_query.reset();
+  bias.reset();
+  return out;
 }
 
 }  // namespace
