@@ -51,9 +51,9 @@ class Live {
 namespace {
 
 std::vector<std::int64_t> rounded_bytes(const Timeline& timeline) {
-  std::vector<std::int64_t> out;
-  out.reserve(timeline.blocks.size());
-  for (const Block& block : timeline.blocks) out.push_back(round_up(block.requested_bytes, timeline.granularity_bytes));
+  std::vector<std::int64_t> out(timeline.blocks.size());
+  const std::int64_t granularity = timeline.granularity_bytes;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = round_up(timeline.blocks[i].requested_bytes, granularity);
   return out;
 }
 

@@ -54,8 +54,7 @@ void Context::mark(NameId name) {
   timeline_.marks.push_back({name, static_cast<std::uint32_t>(timeline_.events.size())});
 }
 
-void Context::begin_section(std::int16_t new_layer) {
-  if (!sections_.empty() && sections_.back().layer == new_layer) return;
+void Context::start_section(std::int16_t new_layer) {
   sections_.push_back({static_cast<std::uint32_t>(timeline_.events.size()), static_cast<std::uint32_t>(timeline_.ops.size()),
                        static_cast<std::uint32_t>(timeline_.blocks.size()), new_layer});
 }

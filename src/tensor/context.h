@@ -45,7 +45,9 @@ class Context {
   void set_label(const Storage& storage, NameId label);
   void mark(NameId name);
   // Starts a stretch of work that belongs to one layer (or to none); repeated stretches are what splicing looks for.
-  void begin_section(std::int16_t layer);
+  void begin_section(std::int16_t layer) {
+    if (sections_.empty() || sections_.back().layer != layer) start_section(layer);
+  }
 
   // --- tensors ---------------------------------------------------------------------------------------------------
   Tensor make(const Dims& sizes, DType dtype);                         // contiguous
@@ -74,6 +76,7 @@ class Context {
   const std::vector<Section>& sections() const { return sections_; }
 
  private:
+  void start_section(std::int16_t layer);
   friend void destroy(Storage*);
   friend void destroy(TensorImpl*);
   friend void destroy(Node*);
