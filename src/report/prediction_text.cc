@@ -32,7 +32,7 @@ Message verdict(const Prediction& p) {
   const Bytes allocated{p.peak.allocated_bytes};
   if (!p.device.usable_bytes) return {Text::verdict_no_card, {{"allocated", allocated}}};
   const Bytes usable{*p.device.usable_bytes};
-  if (!p.fit.headroom_at_most_bytes) return {Text::verdict_no_card, {{"allocated", allocated}}};
+  if (!p.fit.headroom_at_most_bytes) return {Text::verdict_host, {{"allocated", allocated}}};
   const std::int64_t left = *p.fit.headroom_at_most_bytes;
   if (p.fit.fits && !*p.fit.fits) {
     return {p.fit.certain.value_or(false) ? Text::verdict_no : Text::verdict_hardly,

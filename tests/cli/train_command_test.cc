@@ -142,6 +142,11 @@ TEST(TrainCommand, QuietIsOneLine) {
   EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1);
 }
 
+TEST(TrainCommand, HostMemoryIsNotComparedWithACard) {
+  const std::string out = run("train gpt2 --gpu h100 --kernels cpu --quiet").out;
+  EXPECT_NE(out.find("of host memory at the peak"), std::string::npos) << out;
+}
+
 TEST(TrainCommand, AFullDiskIsSaid) {
   std::string err;
   const cli::Streams full{[](std::string_view) -> Expected<void> {
