@@ -29,9 +29,9 @@ Expected<void> read_texts(const JsonObject& line, Case& entry) {
     std::string_view key;
     std::string& text;
   };
-  for (const Field& field : {Field{"id", entry.id}, Field{"source", entry.source}, Field{"engine", entry.engine},
-                             Field{"method", entry.method}, Field{"confidence", entry.confidence},
-                             Field{"date", entry.date}}) {
+  for (const Field& field :
+       {Field{"id", entry.id}, Field{"source", entry.source}, Field{"engine", entry.engine},
+        Field{"method", entry.method}, Field{"confidence", entry.confidence}, Field{"date", entry.date}}) {
     auto text = line.string(field.key, "");
     if (!text) return tl::unexpected<Error>(text.error());
     field.text = *std::move(text);
@@ -49,8 +49,10 @@ Expected<void> read_lists(const JsonObject& line, Case& entry) {
   entry.args = *std::move(args);
   entry.expect = *std::move(expect);
   entry.precision = *std::move(precision);
-  if (entry.args.empty()) return fail(ErrorCode::malformed, line.where("args"), "missing; expected the arguments of a call");
-  if (entry.expect.empty()) return fail(ErrorCode::malformed, line.where("expect"), "missing; expected what was measured");
+  if (entry.args.empty())
+    return fail(ErrorCode::malformed, line.where("args"), "missing; expected the arguments of a call");
+  if (entry.expect.empty())
+    return fail(ErrorCode::malformed, line.where("expect"), "missing; expected what was measured");
   return {};
 }
 
@@ -99,7 +101,8 @@ Expected<std::vector<Case>> read_cases(const std::string& path) {
 }
 
 std::string_view model_of(const Case& entry) {
-  return entry.args.size() > 1 && !entry.args[1].starts_with("-") ? std::string_view(entry.args[1]) : std::string_view();
+  return entry.args.size() > 1 && !entry.args[1].starts_with("-") ? std::string_view(entry.args[1])
+                                                                  : std::string_view();
 }
 
 std::optional<std::string> option_of(const Case& entry, std::string_view name) {

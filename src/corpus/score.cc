@@ -63,7 +63,8 @@ class Run {
       }
       const double error = error_of(*predicted, quantity.value, precision_of(entry, quantity.key));
       equal = equal && error == 0;
-      out_.scores.push_back({entry.id, entry.engine, quantity.key, entry.method != "formula", *predicted, quantity.value, error});
+      out_.scores.push_back(
+          {entry.id, entry.engine, quantity.key, entry.method != "formula", *predicted, quantity.value, error});
     }
     if (out_.scores.size() == before) return;
     ++out_.scored;

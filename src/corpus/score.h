@@ -43,15 +43,15 @@ struct Unanswered {
 };
 
 struct Validation {
-  std::size_t read = 0;      // cases in the files
-  std::size_t selected = 0;  // of them meant
-  std::size_t scored = 0;    // of those with at least one score
-  std::size_t equal = 0;     // of those without any error in any quantity
-  std::vector<Score> scores;          // in the order of the cases
-  std::vector<Unanswered> skipped;    // use what is not in this version
-  std::vector<Unanswered> failed;     // should have been answered
-  std::vector<Unanswered> missing;    // a quantity that the prediction does not give, `reason` is its key
-  std::vector<Summary> summaries;     // by engine, then quantity, in order of appearance
+  std::size_t read = 0;             // cases in the files
+  std::size_t selected = 0;         // of them meant
+  std::size_t scored = 0;           // of those with at least one score
+  std::size_t equal = 0;            // of those without any error in any quantity
+  std::vector<Score> scores;        // in the order of the cases
+  std::vector<Unanswered> skipped;  // use what is not in this version
+  std::vector<Unanswered> failed;   // should have been answered
+  std::vector<Unanswered> missing;  // a quantity that the prediction does not give, `reason` is its key
+  std::vector<Summary> summaries;   // by engine, then quantity, in order of appearance
 };
 
 // |predicted - measured| / |measured|, 0 within `precision`.

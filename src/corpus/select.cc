@@ -78,7 +78,8 @@ bool option_matches(const Case& entry, const Json* prediction, const Where& wher
 
 bool matches(const Case& entry, const Json* prediction, const Where& where) {
   const auto any = [&](const std::string& actual) {
-    return std::any_of(where.values.begin(), where.values.end(), [&](const std::string& wanted) { return same(actual, wanted); });
+    return std::any_of(where.values.begin(), where.values.end(),
+                       [&](const std::string& wanted) { return same(actual, wanted); });
   };
   if (where.key == "engine") return any(entry.engine);
   if (where.key == "model") return any(std::string(model_of(entry))) || any(short_name(model_of(entry)));

@@ -64,9 +64,9 @@ TEST(Lab, RecordedStepsAreEqualToTheByte) {
 TEST(Lab, AnotherCorpusIsEqualToTheByte) {
   const char* folder = std::getenv("ULLAGE_CORPUS");
   if (folder == nullptr) GTEST_SKIP() << "ULLAGE_CORPUS names no folder with lab-train.jsonl";
-  const Json result = validate({std::string(folder) + "/lab-train.jsonl", "--where", "family=llama,mistral,gpt2", "--where",
-                                "precision=fp32,bf16,fp16", "--where", "optimizer=adamw,sgd,sgd-momentum,none", "--where",
-                                "lora=0"});
+  const Json result =
+      validate({std::string(folder) + "/lab-train.jsonl", "--where", "family=llama,mistral,gpt2", "--where",
+                "precision=fp32,bf16,fp16", "--where", "optimizer=adamw,sgd,sgd-momentum,none", "--where", "lora=0"});
   print(result);
   expect_lab_truth(result, 44);
 }

@@ -36,7 +36,8 @@ TEST_P(NoSize, IsAnErrorThatSaysWhatIsOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, NoSize,
-                         ::testing::Values("", "GiB", "-1GB", "nan", "inf", "1e40", "9300000T", "8XB", "1GiBs", "80 G B C"));
+                         ::testing::Values("", "GiB", "-1GB", "nan", "inf", "1e40", "9300000T", "8XB", "1GiBs",
+                                           "80 G B C"));
 
 struct Shown {
   std::int64_t bytes;
@@ -48,18 +49,22 @@ class ShownSize : public ::testing::TestWithParam<Shown> {};
 
 TEST_P(ShownSize, HasAUnitThatFits) { EXPECT_EQ(format_bytes(GetParam().bytes, GetParam().unit), GetParam().text); }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, ShownSize,
-    ::testing::Values(Shown{17'094'934'528, Unit::gib, "15.92 GiB"}, Shown{17'094'934'528, Unit::gb, "17.09 GB"},
-                      Shown{17'094'934'528, Unit::mib, "16303.0 MiB"}, Shown{17'094'934'528, Unit::bytes, "17094934528 B"},
-                      Shown{0, Unit::gib, "0 B"}, Shown{512, Unit::gib, "512 B"}, Shown{2048, Unit::gib, "2.00 KiB"},
-                      Shown{2000, Unit::gb, "2.00 kB"}, Shown{kMiB, Unit::gib, "1.00 MiB"}, Shown{kGiB / 2, Unit::gib, "0.50 GiB"},
-                      Shown{kGiB / 20, Unit::gib, "51.20 MiB"}, Shown{-kGiB, Unit::gib, "-1.00 GiB"}));
+INSTANTIATE_TEST_SUITE_P(Table, ShownSize,
+                         ::testing::Values(Shown{17'094'934'528, Unit::gib, "15.92 GiB"},
+                                           Shown{17'094'934'528, Unit::gb, "17.09 GB"},
+                                           Shown{17'094'934'528, Unit::mib, "16303.0 MiB"},
+                                           Shown{17'094'934'528, Unit::bytes, "17094934528 B"},
+                                           Shown{0, Unit::gib, "0 B"}, Shown{512, Unit::gib, "512 B"},
+                                           Shown{2048, Unit::gib, "2.00 KiB"}, Shown{2000, Unit::gb, "2.00 kB"},
+                                           Shown{kMiB, Unit::gib, "1.00 MiB"}, Shown{kGiB / 2, Unit::gib, "0.50 GiB"},
+                                           Shown{kGiB / 20, Unit::gib, "51.20 MiB"},
+                                           Shown{-kGiB, Unit::gib, "-1.00 GiB"}));
 
 TEST(Unit, OnlyTheFourAreKnown) {
   EXPECT_EQ(parse_unit("GiB", "--units").value(), Unit::gib);
   EXPECT_EQ(parse_unit("bytes", "--units").value(), Unit::bytes);
-  EXPECT_EQ(to_string(parse_unit("gib", "--units").error()), "--units: 'gib' is not a unit; choose GiB, GB, MiB or bytes");
+  EXPECT_EQ(to_string(parse_unit("gib", "--units").error()),
+            "--units: 'gib' is not a unit; choose GiB, GB, MiB or bytes");
 }
 
 TEST(Arithmetic, RoundsUpAndSaturates) {

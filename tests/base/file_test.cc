@@ -25,7 +25,9 @@ class FileTest : public ::testing::Test {
     std::ofstream(path(name), std::ios::binary) << content;
     return path(name);
   }
-  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
   fs::path folder_;
 };
@@ -47,7 +49,8 @@ TEST_F(FileTest, RefusesWhatIsTooLargeUnread) {
 
 TEST_F(FileTest, SaysWhatIsNoFile) {
   EXPECT_EQ(to_string(read_file(path("absent"), 10).error()), path("absent") + ": no such file");
-  EXPECT_EQ(to_string(read_file(folder_.string(), 10).error()), folder_.string() + ": is a directory; name a file in it");
+  EXPECT_EQ(to_string(read_file(folder_.string(), 10).error()),
+            folder_.string() + ": is a directory; name a file in it");
   EXPECT_EQ(to_string(read_file("/dev/zero", 10).error()), "/dev/zero: is not a regular file");
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(read_file(path("pipe"), 10).error().code, ErrorCode::invalid_argument) << "must not wait for a writer";
@@ -76,7 +79,8 @@ TEST_F(FileTest, AFailureLeavesTheOldFileAndNoHalfOfANewOne) {
 }
 
 TEST_F(FileTest, WritingIntoNothingIsAnError) {
-  EXPECT_EQ(to_string(write_file(folder_.string(), "x").error()), folder_.string() + ": is a directory; name a file to write");
+  EXPECT_EQ(to_string(write_file(folder_.string(), "x").error()),
+            folder_.string() + ": is a directory; name a file to write");
   EXPECT_EQ(write_file(path("no/such/folder"), "x").error().code, ErrorCode::not_found);
   EXPECT_TRUE(write_file("/dev/null", "x"));
 }

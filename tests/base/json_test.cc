@@ -15,7 +15,8 @@ TEST(ParseJson, SyntaxErrorsNameTheByte) {
   EXPECT_EQ(error_of("{\"a\": 1"), "config.json: byte 8: not valid JSON here; check that the file is whole");
   EXPECT_EQ(error_of(""), "config.json: byte 1: not valid JSON here; check that the file is whole");
   EXPECT_EQ(error_of("{} x"), "config.json: byte 4: not valid JSON here; check that the file is whole");
-  EXPECT_EQ(error_of(std::string_view("{\"a\":\"\xff\"}")), "config.json: byte 7: not valid JSON here; check that the file is whole");
+  EXPECT_EQ(error_of(std::string_view("{\"a\":\"\xff\"}")),
+            "config.json: byte 7: not valid JSON here; check that the file is whole");
 }
 
 TEST(ParseJson, DepthIsLimitedBeforeTheParserRecurses) {
@@ -23,9 +24,11 @@ TEST(ParseJson, DepthIsLimitedBeforeTheParserRecurses) {
     return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
   };
   EXPECT_EQ(error_of(nested(kMaxJsonDepth)), "");
-  EXPECT_EQ(error_of(nested(kMaxJsonDepth + 1)), "config.json: nested deeper than 64 levels; this is not a model's configuration");
+  EXPECT_EQ(error_of(nested(kMaxJsonDepth + 1)),
+            "config.json: nested deeper than 64 levels; this is not a model's configuration");
   EXPECT_NE(error_of(std::string(5'000'000, '[')), "");
-  EXPECT_EQ(error_of("{\"a\": \"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"}"), "") << "brackets in a text";
+  EXPECT_EQ(error_of("{\"a\": \"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"}"), "")
+      << "brackets in a text";
 }
 
 TEST(ParseJson, SizeIsLimited) {
@@ -51,7 +54,8 @@ TEST_F(Integer, IsWholeAndInRange) {
   EXPECT_EQ(error_of("0"), "c: n: 0 is out of range; expected a whole number from 1 to 100");
   EXPECT_EQ(error_of("101"), "c: n: 101 is out of range; expected a whole number from 1 to 100");
   EXPECT_EQ(error_of("-5"), "c: n: -5 is out of range; expected a whole number from 1 to 100");
-  EXPECT_EQ(error_of("18446744073709551615"), "c: n: 18446744073709551615 is out of range; expected a whole number from 1 to 100");
+  EXPECT_EQ(error_of("18446744073709551615"),
+            "c: n: 18446744073709551615 is out of range; expected a whole number from 1 to 100");
   EXPECT_EQ(error_of("1.5"), "c: n: 1.5 is not a whole number; expected a whole number from 1 to 100");
   EXPECT_EQ(error_of("1e300"), "c: n: 1e+300 is not a whole number; expected a whole number from 1 to 100");
   EXPECT_EQ(error_of("\"7\""), "c: n: \"7\" is not a number; expected a whole number from 1 to 100");
@@ -60,7 +64,8 @@ TEST_F(Integer, IsWholeAndInRange) {
 }
 
 TEST(JsonObject, AbsentAndNullGiveTheFallback) {
-  const Json json = Json::parse(R"({"null": null, "text": "x", "list": ["a", "b"], "inner": {"deep": 3}, "yes": true, "real": 0.5})");
+  const Json json =
+      Json::parse(R"({"null": null, "text": "x", "list": ["a", "b"], "inner": {"deep": 3}, "yes": true, "real": 0.5})");
   const JsonObject object(json, "c");
   EXPECT_EQ(object.integer("absent", 7, 1, 9).value(), 7);
   EXPECT_EQ(object.integer("null", 7, 1, 9).value(), 7);

@@ -30,7 +30,8 @@ TEST(NameTable, WhatDoesNotFitBecomesTheEmptyName) {
   EXPECT_EQ(names[names.intern("65534")], "65534") << "those that are in stay in";
 }
 
-constexpr std::array<std::string_view, 6> kKnown{"--seq-len", "--step", "--gpu", "--gpus", "--micro-batch", "--gpu-memory"};
+constexpr std::array<std::string_view, 6> kKnown{"--seq-len", "--step",        "--gpu",
+                                                 "--gpus",    "--micro-batch", "--gpu-memory"};
 
 struct Slip {
   const char* wanted;
@@ -39,11 +40,14 @@ struct Slip {
 
 class Nearest : public ::testing::TestWithParam<Slip> {};
 
-TEST_P(Nearest, AreSlipsOfThePenClosestFirst) { EXPECT_EQ(nearest_names(GetParam().wanted, kKnown), GetParam().nearest); }
+TEST_P(Nearest, AreSlipsOfThePenClosestFirst) {
+  EXPECT_EQ(nearest_names(GetParam().wanted, kKnown), GetParam().nearest);
+}
 
 INSTANTIATE_TEST_SUITE_P(Table, Nearest,
                          ::testing::Values(Slip{"--seq_len", {"--seq-len"}}, Slip{"--SEQ-LEN", {"--seq-len"}},
-                                           Slip{"--microbatch", {"--micro-batch"}}, Slip{"--gpu", {"--gpu", "--gpus", "--gpu-memory"}},
+                                           Slip{"--microbatch", {"--micro-batch"}},
+                                           Slip{"--gpu", {"--gpu", "--gpus", "--gpu-memory"}},
                                            Slip{"something quite different", {}}, Slip{"memory", {"--gpu-memory"}}));
 
 TEST(Nearest, WorkIsBounded) {
@@ -61,7 +65,8 @@ TEST(DidYouMean, ListsInEnglish) {
 }
 
 TEST(DType, EveryNameReadsBackAsItsType) {
-  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean, DType::u64}) {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8,
+                           DType::boolean, DType::u64}) {
     EXPECT_EQ(parse_dtype(name_of(type)), type) << name_of(type);
   }
   EXPECT_EQ(parse_dtype("bfloat16"), DType::bf16);

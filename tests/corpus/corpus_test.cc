@@ -26,9 +26,11 @@ class CorpusFile {
 constexpr const char* kGood = R"({"id":"a","args":["train","gpt2"],"expect":{"peak.allocated_bytes":1}})";
 
 TEST(Cases, AreReadWithTheirLines) {
-  const CorpusFile file(std::string(kGood) + "\n\n" +
-                        R"({"id":"b","source":"s","engine":"e","method":"lab","confidence":"high","date":"2026-04",)"
-                        R"("args":["train","x/y","--lora=8"],"expect":{"k":2.5,"l":3},"precision":{"k":0.5},"notes":"n"})" + "\n");
+  const CorpusFile file(
+      std::string(kGood) + "\n\n" +
+      R"({"id":"b","source":"s","engine":"e","method":"lab","confidence":"high","date":"2026-04",)"
+      R"("args":["train","x/y","--lora=8"],"expect":{"k":2.5,"l":3},"precision":{"k":0.5},"notes":"n"})" +
+      "\n");
   const auto cases = read_cases(file.path());
   ASSERT_TRUE(cases) << to_string(cases.error());
   ASSERT_EQ(cases->size(), 2U);
@@ -59,21 +61,23 @@ TEST_P(MalformedCase, IsOneErrorWithFileAndLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, MalformedCase,
-    ::testing::Values(
-        Malformed{"{", ": byte 2: not valid JSON here; check that the file is whole"},
-        Malformed{"[1]", ": expected a JSON object, one case a line"},
-        Malformed{R"({"args":["train"],"expect":{"k":1}})", ": id: missing"},
-        Malformed{R"({"id":"a","expect":{"k":1}})", ": args: missing; expected the arguments of a call"},
-        Malformed{R"({"id":"a","args":["train",7],"expect":{"k":1}})", ": args: expected a list of texts"},
-        Malformed{R"({"id":"a","args":["train"]})", ": expect: missing; expected what was measured"},
-        Malformed{R"({"id":"a","args":["train"],"expect":[]})", ": expect: expected an object"},
-        Malformed{R"({"id":"a","args":["train"],"expect":{"k":"1"}})", ": expect: k: expected a number, true or false"}));
+    ::testing::Values(Malformed{"{", ": byte 2: not valid JSON here; check that the file is whole"},
+                      Malformed{"[1]", ": expected a JSON object, one case a line"},
+                      Malformed{R"({"args":["train"],"expect":{"k":1}})", ": id: missing"},
+                      Malformed{R"({"id":"a","expect":{"k":1}})", ": args: missing; expected the arguments of a call"},
+                      Malformed{R"({"id":"a","args":["train",7],"expect":{"k":1}})",
+                                ": args: expected a list of texts"},
+                      Malformed{R"({"id":"a","args":["train"]})", ": expect: missing; expected what was measured"},
+                      Malformed{R"({"id":"a","args":["train"],"expect":[]})", ": expect: expected an object"},
+                      Malformed{R"({"id":"a","args":["train"],"expect":{"k":"1"}})",
+                                ": expect: k: expected a number, true or false"}));
 
 TEST(Cases, AFileThatIsNotThereIsAnError) { EXPECT_EQ(read_cases("no/such.jsonl").error().code, ErrorCode::not_found); }
 
 TEST(Resolve, FollowsNamesOfListsAndKeysWithDots) {
   const auto json = parse_json(R"({"peak":{"bytes":5},"components":[{"name":"parameters","bytes":7}],
-    "buffers":[{"device":"CUDA0","kv":1},{"device":"Host","kv":2}],"a.b":{"c":3},"none":null,"text":"x","yes":true})", "t");
+    "buffers":[{"device":"CUDA0","kv":1},{"device":"Host","kv":2}],"a.b":{"c":3},"none":null,"text":"x","yes":true})",
+                               "t");
   ASSERT_TRUE(json);
   EXPECT_EQ(number_at(*json, "peak.bytes"), 5.0);
   EXPECT_EQ(number_at(*json, "components.parameters.bytes"), 7.0);
@@ -199,7 +203,8 @@ TEST(Validate, KeepsFormulasApartAndFollowsTheKeyPrefix) {
 }
 
 TEST(Worst, IsByDecreasingError) {
-  const Validation v = validate({case_of({"train", "101"}), case_of({"train", "90"}), case_of({"train", "100"})}, {}, "", read_name);
+  const Validation v =
+      validate({case_of({"train", "101"}), case_of({"train", "90"}), case_of({"train", "100"})}, {}, "", read_name);
   const std::vector<Score> rows = worst(v.scores, 2);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].id, "90");

@@ -18,20 +18,27 @@ Timeline by_hand() {
   const NameId weight = t.names.intern("weight");
   const NameId mm = t.names.intern("mm");
   const NameId module = t.names.intern("q_proj");
-  t.blocks = {{1000, kNone, weight, 0}, {1000, kNone, weight, 1}, {300, 0, 0, 1}, {5, 0, 0, 1}, {9999, kNone, 0, kNoLayer}};
+  t.blocks = {
+      {1000, kNone, weight, 0}, {1000, kNone, weight, 1}, {300, 0, 0, 1}, {5, 0, 0, 1}, {9999, kNone, 0, kNoLayer}};
   t.ops = {{60, 40, 2, mm, module, 1, Phase::forward}};
   t.events = {
-      {0, EventKind::alloc, Component::parameters, Space::device, 0},   {1, EventKind::alloc, Component::parameters, Space::device, 0},
-      {2, EventKind::alloc, Component::temporaries, Space::device, 0},  {4, EventKind::alloc, Component::inputs, Space::host, 0},
-      {3, EventKind::alloc, Component::temporaries, Space::device, 0},  {2, EventKind::retag, Component::activations, Space::device, 0},
-      {3, EventKind::free, Component::temporaries, Space::device, 0},   {2, EventKind::free, Component::activations, Space::device, 0},
+      {0, EventKind::alloc, Component::parameters, Space::device, 0},
+      {1, EventKind::alloc, Component::parameters, Space::device, 0},
+      {2, EventKind::alloc, Component::temporaries, Space::device, 0},
+      {4, EventKind::alloc, Component::inputs, Space::host, 0},
+      {3, EventKind::alloc, Component::temporaries, Space::device, 0},
+      {2, EventKind::retag, Component::activations, Space::device, 0},
+      {3, EventKind::free, Component::temporaries, Space::device, 0},
+      {2, EventKind::free, Component::activations, Space::device, 0},
       {4, EventKind::free, Component::inputs, Space::host, 0},
   };
   t.marks = {{t.names.intern("after_forward"), 7}};
   return t;
 }
 
-std::int64_t of(const Moment& moment, Component component) { return moment.by_component[static_cast<std::size_t>(component)]; }
+std::int64_t of(const Moment& moment, Component component) {
+  return moment.by_component[static_cast<std::size_t>(component)];
+}
 
 TEST(MomentAt, IsRightBeforeTheEvent) {
   const Timeline t = by_hand();
@@ -89,7 +96,9 @@ TEST(Parts, AreGroupedAndAddUp) {
 
 Footprint footprint() {
   Footprint f;
-  f.lines = {{Component::parameters, 10, Level::allocated, {}}, {Component::cached, 5, Level::reserved, {}}, {Component::context, 3, Level::process, {}}};
+  f.lines = {{Component::parameters, 10, Level::allocated, {}},
+             {Component::cached, 5, Level::reserved, {}},
+             {Component::context, 3, Level::process, {}}};
   f.allocated_bytes = 10;
   f.reserved_bytes = 15;
   f.process_bytes = 18;
@@ -98,8 +107,9 @@ Footprint footprint() {
 
 TEST(AddsUp, EachLevelThatIsKnownContainsTheOneBefore) {
   EXPECT_TRUE(adds_up(footprint()));
-  for (const auto change : {+[](Footprint& f) { f.allocated_bytes += 1; }, +[](Footprint& f) { *f.reserved_bytes += 1; },
-                            +[](Footprint& f) { *f.process_bytes -= 1; }, +[](Footprint& f) { f.lines.pop_back(); }}) {
+  for (const auto change :
+       {+[](Footprint& f) { f.allocated_bytes += 1; }, +[](Footprint& f) { *f.reserved_bytes += 1; },
+        +[](Footprint& f) { *f.process_bytes -= 1; }, +[](Footprint& f) { f.lines.pop_back(); }}) {
     Footprint wrong = footprint();
     change(wrong);
     EXPECT_FALSE(adds_up(wrong));
@@ -117,7 +127,8 @@ TEST(Identical, SeesEveryTableAndTheTexts) {
   for (const auto change :
        {+[](Timeline& x) { x.blocks[2].requested_bytes += 1; }, +[](Timeline& x) { x.blocks[2].layer = 0; },
         +[](Timeline& x) { x.blocks[2].op = kNone; }, +[](Timeline& x) { x.blocks[0].label = 0; },
-        +[](Timeline& x) { std::swap(x.events[6], x.events[7]); }, +[](Timeline& x) { x.events[5].component = Component::gradients; },
+        +[](Timeline& x) { std::swap(x.events[6], x.events[7]); },
+        +[](Timeline& x) { x.events[5].component = Component::gradients; },
         +[](Timeline& x) { x.events[0].stream = 1; }, +[](Timeline& x) { x.events[3].space = Space::device; },
         +[](Timeline& x) { x.ops[0].flops += 1; }, +[](Timeline& x) { x.ops[0].bytes_moved += 1; },
         +[](Timeline& x) { x.ops[0].phase = Phase::backward; }, +[](Timeline& x) { x.ops[0].module = 0; },

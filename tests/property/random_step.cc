@@ -19,7 +19,7 @@ Json decoder_config(Dice& dice, const std::string& family, std::int64_t most_lay
   const std::int64_t kv_heads = dice.between(1, 3);
   const std::int64_t heads = kv_heads * dice.between(1, 3);
   const std::int64_t head_dim = 2 * dice.between(1, 9);
-  const std::int64_t other_width = 2 * dice.between(1, 40);
+  const std::int64_t other_width = heads * dice.between(1, 30);
   Json config{{"model_type", family},
               {"num_hidden_layers", dice.between(1, most_layers)},
               {"num_attention_heads", heads},
@@ -91,7 +91,9 @@ std::uint64_t Dice::next() {
 
 std::string RandomStep::text() const {
   const TrainOptions& o = options;
-  const auto number = [](const char* name, auto value) { return std::string(" ") + name + "=" + std::to_string(value); };
+  const auto number = [](const char* name, auto value) {
+    return std::string(" ") + name + "=" + std::to_string(value);
+  };
   return "seed " + std::to_string(seed) + " " + config + number("kernels", static_cast<int>(o.kernels)) +
          number("batch", o.micro_batch) + number("seq", o.seq_len) + number("accum", o.grad_accum) + " " +
          std::string(name_of(o.dtype)) + number("optimizer", static_cast<int>(o.optimizer)) +

@@ -18,9 +18,9 @@ std::string first_difference(const memory::Timeline& a, const memory::Timeline& 
   const auto in = [](const char* what, const auto& x, const auto& y) {
     std::size_t i = 0;
     while (i < x.size() && i < y.size() && x[i] == y[i]) ++i;
-    return i == x.size() && i == y.size()
-               ? std::string()
-               : std::string(what) + " " + std::to_string(i) + " of " + std::to_string(x.size()) + "/" + std::to_string(y.size());
+    return i == x.size() && i == y.size() ? std::string()
+                                          : std::string(what) + " " + std::to_string(i) + " of " +
+                                                std::to_string(x.size()) + "/" + std::to_string(y.size());
   };
   for (const std::string& place : {in("block", a.blocks, b.blocks), in("event", a.events, b.events),
                                    in("operator", a.ops, b.ops), in("mark", a.marks, b.marks)}) {

@@ -25,15 +25,21 @@ void for_random_steps(Check check) {
   }
 }
 
-std::int64_t sum(const memory::ByComponent& parts) { return std::accumulate(parts.begin(), parts.end(), std::int64_t{0}); }
+std::int64_t sum(const memory::ByComponent& parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+}
 
 std::int64_t of(const Moment& moment, Component component) {
   return moment.by_component[static_cast<std::size_t>(component)];
 }
 
 std::vector<std::uint32_t> moments_of(const TrainRun& run) {
-  return {run.before_step, run.after_forward, run.after_backward, run.after_step,
-          static_cast<std::uint32_t>(run.timeline.events.size()), peak_of(run).event};
+  return {run.before_step,
+          run.after_forward,
+          run.after_backward,
+          run.after_step,
+          static_cast<std::uint32_t>(run.timeline.events.size()),
+          peak_of(run).event};
 }
 
 TEST(TrainStepProperty, ComponentsPartsAndLayersAddUpAtEveryPhase) {
@@ -94,9 +100,8 @@ TEST(TrainStepProperty, RecomputeNeverRaisesWhatIsKeptForBackward) {
 }
 
 TEST(TrainStepProperty, TheSameInputGivesTheSameTimeline) {
-  for_random_steps([](const RandomStep& setup) {
-    EXPECT_TRUE(memory::identical(run(setup).timeline, run(setup).timeline));
-  });
+  for_random_steps(
+      [](const RandomStep& setup) { EXPECT_TRUE(memory::identical(run(setup).timeline, run(setup).timeline)); });
 }
 
 TEST(TrainStepProperty, ASteadyStepLeavesNothingBehind) {

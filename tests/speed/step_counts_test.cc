@@ -34,8 +34,9 @@ std::string output_of(const std::string& command) {
 // Instructions that valgrind counts in a run of this program, or -1.
 std::int64_t instructions(int steps, const char* how) {
   const std::string program = output_of("readlink -f /proc/" + std::to_string(::getpid()) + "/exe");
-  const std::string out = output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null " +
-                                    program.substr(0, program.find('\n')) + " --steps " + std::to_string(steps) + " " + how + " 2>&1");
+  const std::string out =
+      output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null " + program.substr(0, program.find('\n')) +
+                " --steps " + std::to_string(steps) + " " + how + " 2>&1");
   const std::size_t at = out.find("Collected : ");
   if (at == std::string::npos) ADD_FAILURE() << out;
   return at == std::string::npos ? -1 : std::atoll(out.c_str() + at + 12);

@@ -81,7 +81,8 @@ Outputs gelu_new(Call& call) {
 Outputs attention(Call& call) {
   const bool grouped = call.attrs.value("enable_gqa", false);
   const double dropout = call.attrs.value("dropout_p", 0.0);
-  return one(t::scaled_dot_product_attention(take(call, 0), take(call, 1), take(call, 2), take(call, 3), dropout, grouped));
+  return one(
+      t::scaled_dot_product_attention(take(call, 0), take(call, 1), take(call, 2), take(call, 3), dropout, grouped));
 }
 
 Outputs slice(Call& call) {
@@ -172,7 +173,8 @@ const std::map<std::string, Operator>& table() {
       {"contiguous", unary<t::contiguous>},
       {"cat", [](Call& call) { return one(t::cat(std::move(call.inputs), whole(call.attrs, "dim"))); }},
       {"slice", slice},
-      {"split", [](Call& call) { return t::split(take(call, 0), whole(call.attrs, "size"), whole(call.attrs, "dim")); }},
+      {"split",
+       [](Call& call) { return t::split(take(call, 0), whole(call.attrs, "size"), whole(call.attrs, "dim")); }},
       {"conv2d",
        [](Call& call) {
          const t::Conv2d options{whole(call.attrs, "stride", 1), whole(call.attrs, "padding"),
@@ -202,7 +204,18 @@ bool has_scalar_tensor(const OperatorRow& row) {
   return std::any_of(inputs.begin(), inputs.end(), [](const Json& input) { return input.at("shape").empty(); });
 }
 
-std::size_t dims(const OperatorRow& row, std::size_t input) { return row.json.at("inputs").at(input).at("shape").size(); }
+std::size_t dims(const OperatorRow& row, std::size_t input) {
+  return row.json.at("inputs").at(input).at("shape").size();
+}
+
+bool contiguous(const Json& input) {
+  std::int64_t expected = 1;
+  for (std::size_t i = input.at("shape").size(); i-- > 0;) {
+    if (input.at("strides")[i] != expected && input.at("shape")[i] != 1) return false;
+    expected *= input.at("shape")[i].get<std::int64_t>();
+  }
+  return true;
+}
 
 // Forms of an operator that ops.h does not offer.
 std::string missing_form(const OperatorRow& row) {
@@ -214,6 +227,8 @@ std::string missing_form(const OperatorRow& row) {
   if (op == "cross_entropy" && !attrs.empty()) return "cross_entropy summed or smoothed";
   if (op == "batch_norm" && !attrs.at("training").get<bool>()) return "batch_norm in evaluation";
   if (op == "matmul" && dims(row, 1) == 2) return "matmul with a matrix on the right";
+  if (op == "linear" && !contiguous(row.json.at("inputs")[0])) return "linear of an input that is not contiguous";
+  if (op == "causal_lm_loss" && row.mode() == "recompute") return "a loss inside of a checkpoint";
   if ((op == "cat" || op == "linear") && mixes_types(row)) return op + " of several types";
   if (has_scalar_tensor(row) && mixes_types(row)) return "an operand without dimensions, of another type";
   return {};

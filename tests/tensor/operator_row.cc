@@ -70,8 +70,7 @@ class Replay {
 
  private:
   static tensor::Policy policy(const OperatorRow& row) {
-    tensor::Policy out =
-        row.json.at("device") == "cpu" ? tensor::cpu_policy() : tensor::cuda_traced_policy();
+    tensor::Policy out = row.json.at("device") == "cpu" ? tensor::cpu_policy() : tensor::cuda_traced_policy();
     out.granularity_bytes = 1;
     return out;
   }
@@ -106,7 +105,7 @@ class Replay {
   }
 
   Outputs run_checkpointed() {
-    const tensor::Region region = [this, others = inputs_](Tensor first) {
+    const tensor::Region region = [this, others = inputs_](Tensor first, Tensor /*extra*/) {
       std::vector<Tensor> inputs = others;
       inputs[0] = std::move(first);
       return run_plain(std::move(inputs))[0];
@@ -146,7 +145,22 @@ class Replay {
       if (event.kind == memory::EventKind::alloc) ours.push_back(bytes);
       if (event.kind == memory::EventKind::free) ours.push_back(-bytes);
     }
-    if (ours != theirs) note(std::string(what) + ": PyTorch " + theirs.dump() + ", ours " + ours.dump());
+    if (ours == theirs) return;
+    const char* kind = releases_sorted(ours) == releases_sorted(theirs) ? kReleaseOrder : "";
+    note(kind + std::string(what) + ": PyTorch " + theirs.dump() + ", ours " + ours.dump());
+  }
+
+  // Every stretch of releases without an allocation in between, sorted: their order changes no live bytes that an
+  // allocation meets.
+  static std::vector<std::int64_t> releases_sorted(const Json& events) {
+    auto out = events.get<std::vector<std::int64_t>>();
+    const auto is_release = [](std::int64_t change) { return change < 0; };
+    for (auto from = std::find_if(out.begin(), out.end(), is_release); from != out.end();) {
+      const auto to = std::find_if_not(from, out.end(), is_release);
+      std::sort(from, to);
+      from = std::find_if(to, out.end(), is_release);
+    }
+    return out;
   }
 
   Json alias_of(const Tensor& output) const {
@@ -194,6 +208,12 @@ class Replay {
     return "fresh";
   }
 
+  // The model holds its parameters, whoever else does (layer norm keeps its bias and never looks at it).
+  bool is_parameter(const std::string& source) const {
+    if (!source.starts_with("input ")) return false;
+    return row_.json.at("inputs")[std::stoul(source.substr(6))].at("role") == "parameter";
+  }
+
   // Which storages backward keeps, each once; the order in which they are kept shows in the rows of recompute.
   void compare_saved() {
     std::multimap<std::string, std::int64_t> theirs;
@@ -202,7 +222,7 @@ class Replay {
       const std::string source = saved.at("source").get<std::string>();
       if (saved.value("host", false) || std::find(counted.begin(), counted.end(), source) != counted.end()) continue;
       counted.push_back(source);
-      if (saved.at("bytes").get<std::int64_t>() == 0) continue;
+      if (saved.at("bytes").get<std::int64_t>() == 0 || is_parameter(source)) continue;
       theirs.emplace(source.starts_with("fresh") ? "fresh" : source, saved.at("bytes").get<std::int64_t>());
     }
     std::multimap<std::string, std::int64_t> ours;
@@ -213,10 +233,12 @@ class Replay {
         if (!tensor || tensor.storage().bytes == 0) continue;
         if (std::find(seen.begin(), seen.end(), &tensor.storage()) != seen.end()) continue;
         seen.push_back(&tensor.storage());
+        if (is_parameter(source_of(tensor))) continue;
         ours.emplace(source_of(tensor), tensor.storage().bytes);
       }
     }
-    if (sorted(ours) != sorted(theirs)) note("saved: PyTorch " + sorted(theirs).dump() + ", ours " + sorted(ours).dump());
+    if (sorted(ours) != sorted(theirs))
+      note("saved: PyTorch " + sorted(theirs).dump() + ", ours " + sorted(ours).dump());
   }
 
   static Json sorted(const std::multimap<std::string, std::int64_t>& saved) {
@@ -233,7 +255,8 @@ class Replay {
     }
     const auto theirs = row_.json.at("tickets").get<std::int64_t>();
     // What no saved tensor leaves behind, and a tensor saved twice, are the operator's own affair.
-    if ((ours == 0) != (theirs == 0)) note("tickets: PyTorch " + std::to_string(theirs) + ", ours " + std::to_string(ours));
+    if ((ours == 0) != (theirs == 0))
+      note("tickets: PyTorch " + std::to_string(theirs) + ", ours " + std::to_string(ours));
   }
 
   void compare_gradients() {

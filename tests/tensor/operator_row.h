@@ -40,6 +40,9 @@ struct Chosen {
 };
 Chosen choose_operator(const OperatorRow& row);
 
+// Begins a difference that is only one of the order in which tensors go between two allocations.
+inline constexpr const char* kReleaseOrder = "order of releases, ";
+
 // What the C++ operator did, against the row. Empty: equal.
 std::vector<std::string> differences(const OperatorRow& row, Operator run);
 

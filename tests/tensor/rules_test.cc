@@ -218,9 +218,9 @@ TEST_F(Rules, SavedTensorsGoWithTheirNode) {
 }
 
 TEST_F(Rules, GradientsThatMeetAreAddedInPlaceOnARealCardOnly) {
-  for (const bool in_place : {true, false}) {
+  for (const bool traced : {false, true}) {
     Policy chosen = policy();
-    chosen.sums_in_place = in_place;
+    chosen.traced = traced;
     Context context(chosen);
     Tensor w = context.make({4}, DType::f32);
     w.impl()->leaf_requires_grad = true;
@@ -230,7 +230,7 @@ TEST_F(Rules, GradientsThatMeetAreAddedInPlaceOnARealCardOnly) {
     const Tensor sum = add(std::move(first), std::move(second));
     const std::size_t before = context.timeline().ops.size();
     run_backward(sum, context.make({4}, DType::f32));
-    EXPECT_EQ(context.timeline().names[context.timeline().ops[before + 2].name], in_place ? "add_" : "add");
+    EXPECT_EQ(context.timeline().names[context.timeline().ops[before + 2].name], traced ? "add" : "add_");
   }
 }
 
