@@ -19,8 +19,10 @@ Architecture build(std::string_view text) {
 }
 
 TEST(NestedText, AWrapperGivesItsTextModelAndSaysSo) {
-  for (const std::string key : {"text_config", "llm_config", "language_config"}) {
-    const Architecture got = build(R"({"model_type": "some_vlm", ")" + key + R"(": {"model_type": "mistral", "num_hidden_layers": 2}})");
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    Json config = json(R"({"model_type": "some_vlm"})");
+    config[key] = json(R"({"model_type": "mistral", "num_hidden_layers": 2})");
+    const Architecture got = build(config.dump());
     EXPECT_EQ(got.family, "mistral");
     EXPECT_EQ(got.layer_count(), 2);
     ASSERT_EQ(got.notes.size(), 1u);
@@ -75,7 +77,8 @@ TEST(SetField, RefusesNonsense) {
   EXPECT_EQ(set("{}", "a=\xff"), "--set: 'a' is set to what is no UTF-8 text");
   std::string deep = "a";
   for (int i = 0; i < 100'000; ++i) deep += ".a";
-  EXPECT_EQ(set("{}", deep + "=3"), "--set: '" + deep.substr(0, 59) + "...' reaches deeper than any configuration");
+  const std::string shown = deep.substr(0, 60);
+  EXPECT_EQ(set("{}", deep + "=3"), std::string("--set: '").append(shown).append("...' reaches deeper than any configuration"));
 }
 
 TEST(SetField, NestingInAValueIsLimited) {
