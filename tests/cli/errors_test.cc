@@ -124,9 +124,11 @@ constexpr Wrong kFields[] = {
     {"train gpt2 --set n_layer.x=1", "--set: 'n_layer.x=1' leads into something that is no object"},
     {"train gpt2 --set n_layer=-1",
      "openai-community/gpt2: n_layer: -1 is out of range; expected a whole number from 1 to 10000"},
-    {"train gpt2 --set n_head=7", "openai-community/gpt2: n_head: 7 heads do not divide n_embd 768; change one of them"},
+    {"train gpt2 --set n_head=7",
+     "openai-community/gpt2: n_head: 7 heads do not divide n_embd 768; change one of them"},
     {"train TinyLlama/TinyLlama-1.1B-Chat-v1.0 --set num_key_value_heads=5",
-     "TinyLlama/TinyLlama-1.1B-Chat-v1.0: num_key_value_heads: 5 key and value heads do not divide 32 query heads; set a divisor"},
+     "TinyLlama/TinyLlama-1.1B-Chat-v1.0: num_key_value_heads: 5 key and value heads do not divide 32 query heads; set "
+     "a divisor"},
     {"train gpt2 --set activation_function=geluu",
      "openai-community/gpt2: activation_function: activation 'geluu' is not modelled; did you mean gelu or relu?"},
 };
