@@ -45,8 +45,8 @@ class Context {
   void set_label(const Storage& storage, NameId label);
   void mark(NameId name);
   // Starts a stretch of work that belongs to one layer (or to none); repeated stretches are what splicing looks for.
-  void begin_section(std::int16_t layer) {
-    if (sections_.empty() || sections_.back().layer != layer) start_section(layer);
+  void begin_section(std::int16_t of_layer) {
+    if (sections_.empty() || sections_.back().layer != of_layer) start_section(of_layer);
   }
 
   // --- tensors ---------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Context {
   const std::vector<Section>& sections() const { return sections_; }
 
  private:
-  void start_section(std::int16_t layer);
+  void start_section(std::int16_t of_layer);
   friend void destroy(Storage*);
   friend void destroy(TensorImpl*);
   friend void destroy(Node*);
