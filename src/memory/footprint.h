@@ -35,9 +35,9 @@ struct Range {
 
 struct Footprint {
   std::vector<Line> lines;
-  std::int64_t allocated_bytes = 0;              // sum of the lines at Level::allocated
-  std::optional<std::int64_t> reserved_bytes;    // plus those at Level::reserved; absent: not computed
-  std::optional<std::int64_t> process_bytes;     // plus those at Level::process; absent: not computed
+  std::int64_t allocated_bytes = 0;            // sum of the lines at Level::allocated
+  std::optional<std::int64_t> reserved_bytes;  // plus those at Level::reserved; absent: not computed
+  std::optional<std::int64_t> process_bytes;   // plus those at Level::process; absent: not computed
   std::optional<Range> reserved_range;
   std::optional<Range> process_range;
 };

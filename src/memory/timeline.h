@@ -59,19 +59,19 @@ struct Block {
 enum class Phase : std::uint8_t { setup, forward, backward, recompute, optimizer, communication, other };
 
 struct OpRecord {
-  std::int64_t flops = 0;        // floating-point operations: two for a multiply-accumulate
-  std::int64_t bytes_moved = 0;  // read and written once each, in device memory
-  std::uint32_t first_event = 0; // the operator's events start here
-  NameId name = 0;               // "mm", "silu_backward"
-  NameId module = 0;             // "self_attn.q_proj"; the layer's number stands in `layer`
+  std::int64_t flops = 0;         // floating-point operations: two for a multiply-accumulate
+  std::int64_t bytes_moved = 0;   // read and written once each, in device memory
+  std::uint32_t first_event = 0;  // the operator's events start here
+  NameId name = 0;                // "mm", "silu_backward"
+  NameId module = 0;              // "self_attn.q_proj"; the layer's number stands in `layer`
   std::int16_t layer = kNoLayer;
   Phase phase = Phase::other;
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 
 struct Mark {
-  NameId name = 0;            // "after_forward"
-  std::uint32_t event = 0;    // the moment before events[event]
+  NameId name = 0;          // "after_forward"
+  std::uint32_t event = 0;  // the moment before events[event]
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 
@@ -89,10 +89,10 @@ struct Timeline {
   std::vector<Event> events;
   std::vector<OpRecord> ops;
   std::vector<Mark> marks;
-  std::vector<Segment> segments;        // empty unless an allocator was replayed or recorded
-  std::vector<std::uint64_t> addresses; // by block, where known
-  std::vector<std::int64_t> times_us;   // by event, where known
-  std::int64_t granularity_bytes = 1;   // block sizes are rounded up to a multiple (512 for PyTorch's CUDA allocator)
+  std::vector<Segment> segments;         // empty unless an allocator was replayed or recorded
+  std::vector<std::uint64_t> addresses;  // by block, where known
+  std::vector<std::int64_t> times_us;    // by event, where known
+  std::int64_t granularity_bytes = 1;    // block sizes are rounded up to a multiple (512 for PyTorch's CUDA allocator)
 
   // What the block takes out of the allocator, bytes.
   std::int64_t block_bytes(BlockId id) const { return round_up(blocks[id].requested_bytes, granularity_bytes); }

@@ -37,11 +37,11 @@ struct Attention {
   std::int64_t head_dim = 0;
   std::optional<std::int64_t> window;  // tokens a query sees, itself included; none: all before it
   double dropout = 0;
-  bool softmax_in_fp32 = true;         // the eager path computes probabilities in fp32
-  bool groups_keys = true;             // the module knows of key groups: SDPA is told to group even equal heads
-  bool upcast = false;                 // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
-  Linear q, k, v;                      // separate projections, or
-  Linear qkv;                          // one fused
+  bool softmax_in_fp32 = true;  // the eager path computes probabilities in fp32
+  bool groups_keys = true;      // the module knows of key groups: SDPA is told to group even equal heads
+  bool upcast = false;          // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
+  Linear q, k, v;               // separate projections, or
+  Linear qkv;                   // one fused
   Linear o;
 };
 
@@ -62,7 +62,7 @@ struct LayerKind {
 };
 
 struct Rotary {
-  std::int64_t dim = 0;            // rotated dimensions of a head; 0: no rotary embedding
+  std::int64_t dim = 0;  // rotated dimensions of a head; 0: no rotary embedding
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;
@@ -89,11 +89,11 @@ struct Architecture {
   std::size_t layers_at = 0;          // how many of them are registered before the layers
   std::string layer_prefix;           // "model.layers."
   std::vector<LayerKind> kinds;
-  std::vector<std::uint8_t> layers;   // index into kinds, by layer
+  std::vector<std::uint8_t> layers;  // index into kinds, by layer
   std::vector<Buffer> buffers;
 
   Embedding embedding;
-  Embedding positions;                // learned positions; may be empty
+  Embedding positions;  // learned positions; may be empty
   Norm final_norm;
   Linear head;
   Rotary rotary;
@@ -113,10 +113,12 @@ std::int64_t parameter_count(const Architecture& architecture);
 // Calls visit(parameter, full_name, layer or -1) for every parameter in registration order; tied ones too.
 template <class Visit>
 void for_each_parameter(const Architecture& architecture, Visit visit) {
-  for (std::size_t i = 0; i < architecture.layers_at; ++i) visit(architecture.parameters[i], architecture.parameters[i].name, -1);
+  for (std::size_t i = 0; i < architecture.layers_at; ++i)
+    visit(architecture.parameters[i], architecture.parameters[i].name, -1);
   for (std::int64_t layer = 0; layer < architecture.layer_count(); ++layer) {
     for (const Parameter& parameter : architecture.kind_of(layer).parameters) {
-      visit(parameter, architecture.layer_prefix + std::to_string(layer) + "." + parameter.name, static_cast<int>(layer));
+      visit(parameter, architecture.layer_prefix + std::to_string(layer) + "." + parameter.name,
+            static_cast<int>(layer));
     }
   }
   for (std::size_t i = architecture.layers_at; i < architecture.parameters.size(); ++i) {

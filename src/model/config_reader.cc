@@ -76,10 +76,10 @@ struct ActivationName {
 };
 
 constexpr ActivationName kActivations[] = {
-    {"silu", Activation::silu},           {"swish", Activation::silu},
-    {"gelu", Activation::gelu},           {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu_new", Activation::gelu_new},   {"relu", Activation::relu},
-    {"tanh", Activation::tanh},           {"sigmoid", Activation::sigmoid},
+    {"silu", Activation::silu},         {"swish", Activation::silu},
+    {"gelu", Activation::gelu},         {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"gelu_new", Activation::gelu_new}, {"relu", Activation::relu},
+    {"tanh", Activation::tanh},         {"sigmoid", Activation::sigmoid},
     {"linear", Activation::linear},
 };
 
@@ -104,14 +104,18 @@ Activation Fields::activation(std::string_view key, std::string_view fallback) {
 }
 
 // modeling_rope_utils.py: what a rotary module can be asked for.
-constexpr std::string_view kRotaryTypes[] = {"default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional"};
+constexpr std::string_view kRotaryTypes[] = {"default",  "linear", "dynamic",     "yarn",
+                                             "longrope", "llama3", "proportional"};
 
 // The field that holds the rotary embedding's form: the old name wins, unless it holds nothing; empty: neither does.
 std::string_view rotary_field(Fields& fields) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     const Json* value = fields.config().find(key);
     if (value == nullptr) continue;
-    if (!value->is_object()) fields.reject(key, fmt::format("{} is no object; expected one such as {{\"rope_type\": \"linear\", \"factor\": 2.0}}", value_excerpt(*value)));
+    if (!value->is_object())
+      fields.reject(key,
+                    fmt::format("{} is no object; expected one such as {{\"rope_type\": \"linear\", \"factor\": 2.0}}",
+                                value_excerpt(*value)));
     else if (!value->empty()) return key;
   }
   return {};
@@ -129,7 +133,8 @@ std::string rotary_type(Fields& fields, std::string_view field, const JsonObject
 }
 
 // For the types that stretch positions, the top level's length before stretching wins over the nested one.
-std::int64_t original_positions(Fields& fields, const std::string& type, const JsonObject& form, std::int64_t max_positions) {
+std::int64_t original_positions(Fields& fields, const std::string& type, const JsonObject& form,
+                                std::int64_t max_positions) {
   if (type != "llama3" && type != "yarn" && type != "longrope") return max_positions;
   constexpr std::string_view kKey = "original_max_position_embeddings";
   const auto nested = form.integer(kKey, max_positions, 1, kMaxPositions);
@@ -162,17 +167,21 @@ void read_decoder(Fields& fields, DecoderConfig& c) {
 
 void check_heads(Fields& fields, const DecoderConfig& c) {
   if (c.heads % c.kv_heads != 0) {
-    fields.reject("num_key_value_heads", fmt::format("{} key and value heads do not divide {} query heads; set a divisor", c.kv_heads, c.heads));
+    fields.reject(
+        "num_key_value_heads",
+        fmt::format("{} key and value heads do not divide {} query heads; set a divisor", c.kv_heads, c.heads));
   }
   if (c.heads * c.head_dim > kMaxWidth) {
-    fields.reject("head_dim", fmt::format("{} heads of {} are wider than any model; expected at most {} in all", c.heads, c.head_dim, kMaxWidth));
+    fields.reject("head_dim", fmt::format("{} heads of {} are wider than any model; expected at most {} in all",
+                                          c.heads, c.head_dim, kMaxWidth));
   }
   if (c.head_dim % 2 != 0) {
     fields.reject("head_dim", fmt::format("{} is odd; the rotary embedding turns pairs, set an even one", c.head_dim));
   }
 }
 
-void check_divides(Fields& fields, std::string_view key, std::int64_t heads, std::string_view width_key, std::int64_t width) {
+void check_divides(Fields& fields, std::string_view key, std::int64_t heads, std::string_view width_key,
+                   std::int64_t width) {
   if (width % heads == 0) return;
   fields.reject(key, fmt::format("{} heads do not divide {} {}; change one of them", heads, width_key, width));
 }

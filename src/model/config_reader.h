@@ -10,7 +10,7 @@
 namespace ullage::model {
 
 // Largest values that are taken for a dimension; what lies beyond is a slip or an attack, not a model.
-inline constexpr std::int64_t kMaxWidth = 1 << 24;      // hidden, ffn, heads x head_dim, positions per row
+inline constexpr std::int64_t kMaxWidth = 1 << 24;  // hidden, ffn, heads x head_dim, positions per row
 inline constexpr std::int64_t kMaxVocab = 1 << 26;
 inline constexpr std::int64_t kMaxLayers = 10'000;
 inline constexpr std::int64_t kMaxPositions = 1 << 30;

@@ -29,7 +29,8 @@ tl::unexpected<Error> unknown_type(const std::string& type, std::string_view nes
   for (const std::string_view name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
   const std::string around = nested.empty() ? "" : fmt::format(" around the text model '{}'", excerpt(nested));
   return fail(ErrorCode::unsupported, std::move(where),
-              fmt::format("model type '{}'{} is not modelled; {}", excerpt(type), around, near.empty() ? "known are " + list : did_you_mean(near)));
+              fmt::format("model type '{}'{} is not modelled; {}", excerpt(type), around,
+                          near.empty() ? "known are " + list : did_you_mean(near)));
 }
 
 // Where the nested configuration of the text model is; empty: there is none.
@@ -114,7 +115,8 @@ const Family* find_family(std::string_view model_type) {
 }
 
 Expected<Architecture> build_architecture(const Json& config, std::string_view where) {
-  if (!config.is_object()) return fail(ErrorCode::malformed, std::string(where), "expected a JSON object with the model's configuration");
+  if (!config.is_object())
+    return fail(ErrorCode::malformed, std::string(where), "expected a JSON object with the model's configuration");
   const JsonObject whole(config, std::string(where));
   const auto type = read_model_type(whole);
   if (!type) return tl::unexpected<Error>(type.error());
@@ -127,7 +129,8 @@ Expected<void> set_field(Json& config, std::string_view assignment) {
   if (equals == assignment.npos || equals == 0) return bad_assignment(assignment, "is not KEY=VALUE");
   if (!is_utf8(assignment)) return bad_assignment(assignment.substr(0, equals), "is set to what is no UTF-8 text");
   const std::vector<std::string_view> path = split_path(assignment.substr(0, equals));
-  if (path.size() > static_cast<std::size_t>(kMaxJsonDepth)) return bad_assignment(assignment, "reaches deeper than any configuration");
+  if (path.size() > static_cast<std::size_t>(kMaxJsonDepth))
+    return bad_assignment(assignment, "reaches deeper than any configuration");
   for (const std::string_view name : path) {
     if (name.empty()) return bad_assignment(assignment, "has an empty name in its key; write KEY.KEY=VALUE");
   }

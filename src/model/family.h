@@ -24,12 +24,13 @@ const Family* find_family(std::string_view model_type);
 
 // Builds from a parsed configuration: picks the family by `model_type`. Where the outer type is not known and wraps a
 // text configuration (text_config, llm_config, language_config) whose type is, the text model alone is built and
-// Architecture::notes says so. An unknown type is an error that names it and the nearest known ones; what check_parameters
-// (limits.h) refuses is one, too.
+// Architecture::notes says so. An unknown type is an error that names it and the nearest known ones; what
+// check_parameters (limits.h) refuses is one, too.
 Expected<Architecture> build_architecture(const Json& config, std::string_view where);
 
 // Sets one field, "key=value" with a JSON value ("num_hidden_layers=4"; dots reach into nested objects, which are made
-// where there are none). A text that is not JSON is taken as a string. On failure `config` may hold an empty object more.
+// where there are none). A text that is not JSON is taken as a string. On failure `config` may hold an empty object
+// more.
 Expected<void> set_field(Json& config, std::string_view assignment);
 
 // Whether what is built depends on the field at `path` (dots as above), so that setting one that nothing reads can be

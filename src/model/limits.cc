@@ -59,8 +59,8 @@ Extent extent_of(const Architecture& architecture) {
   return out;
 }
 
-// Floating-point operations of forward, backward and recompute: eight for each weight and token, and of the two products
-// of attention sixteen for each pair of tokens and element of a head.
+// Floating-point operations of forward, backward and recompute: eight for each weight and token, and of the two
+// products of attention sixteen for each pair of tokens and element of a head.
 double operations(const Extent& extent, double samples, double tokens) {
   return samples * tokens * (8 * extent.parameters + 16 * tokens * extent.head_widths);
 }
@@ -79,8 +79,11 @@ double parameter_bytes(const Extent& extent) { return extent.parameters * kBytes
 Expected<void> check_parameters(const Architecture& architecture, std::string_view where) {
   const Extent extent = extent_of(architecture);
   if (parameter_bytes(extent) <= kMostBytes) return {};
-  return fail(ErrorCode::invalid_argument, std::string(where),
-              fmt::format("describes {:.3g} parameters, more than can be counted; check the dimensions and the number of layers", extent.parameters));
+  return fail(
+      ErrorCode::invalid_argument, std::string(where),
+      fmt::format(
+          "describes {:.3g} parameters, more than can be counted; check the dimensions and the number of layers",
+          extent.parameters));
 }
 
 Expected<void> check_size(const Architecture& architecture, std::int64_t micro_batch, std::int64_t seq_len) {
@@ -92,7 +95,8 @@ Expected<void> check_size(const Architecture& architecture, std::int64_t micro_b
   const bool bytes_fit = parameter_bytes(extent) + activations + scores <= kMostBytes;
   if (bytes_fit && most_operations(architecture, samples, tokens) <= kMostOperations) return {};
   return fail(ErrorCode::invalid_argument, "--seq-len",
-              fmt::format("{} sequences of {} tokens through {} layers take more than can be counted; use a smaller micro-batch or shorter sequences",
+              fmt::format("{} sequences of {} tokens through {} layers take more than can be counted; use a smaller "
+                          "micro-batch or shorter sequences",
                           micro_batch, seq_len, architecture.layer_count()));
 }
 

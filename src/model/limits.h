@@ -12,8 +12,8 @@ namespace ullage::model {
 // Most bytes that a bound from above may reach: a quarter of what 64 bits hold, so that a few sums of sums fit.
 inline constexpr double kMostBytes = 2305843009213693952.0;  // 2^61
 
-// Most floating-point operations of one layer. A sum over layers can exceed 64 bits at a million tokens, which people do
-// ask about; whoever sums operations saturates (add_saturated).
+// Most floating-point operations of one layer. A sum over layers can exceed 64 bits at a million tokens, which people
+// do ask about; whoever sums operations saturates (add_saturated).
 inline constexpr double kMostOperations = 4611686018427387904.0;  // 2^62
 
 // Weights, gradients, both states of AdamW and the largest temporaries, all in fp32, must stay below kMostBytes.

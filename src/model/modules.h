@@ -54,15 +54,16 @@ class Modules {
   virtual RotaryTables rotary(const Rotary& module, const Tensor& hidden, Tensor position_ids) = 0;
   // query and key [batch, heads, seq, dim], replaced by the rotated ones.
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
-  // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows causality.
+  // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows
+  // causality.
   virtual Tensor causal_mask(const Attention& attention, const Tensor& hidden) = 0;
   // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
 
   // Runs one layer, checkpointed where the set-up says so.
-  // `extra` is a second positional tensor (GPT-2 passes its mask so): a reentrant checkpoint lets go of it with its saved
-  // tensors, while what the region captures lives as long as the graph.
+  // `extra` is a second positional tensor (GPT-2 passes its mask so): a reentrant checkpoint lets go of it with its
+  // saved tensors, while what the region captures lives as long as the graph.
   virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden, Tensor extra = {}) = 0;
   // Mean cross entropy of the next token; logits [batch, seq, vocab], labels [batch, seq].
   virtual Tensor causal_lm_loss(Tensor logits, Tensor labels) = 0;

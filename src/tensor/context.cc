@@ -18,7 +18,8 @@ void Context::record_op(Op op, std::int64_t flops, std::int64_t bytes_moved) {
   if (discarding) return;
   // Operator names are the first entries of the table, behind the empty name.
   const auto name = static_cast<NameId>(static_cast<std::uint16_t>(op) + 1);
-  timeline_.ops.push_back({flops, bytes_moved, static_cast<std::uint32_t>(timeline_.events.size()), name, module, layer, phase});
+  timeline_.ops.push_back(
+      {flops, bytes_moved, static_cast<std::uint32_t>(timeline_.events.size()), name, module, layer, phase});
 }
 
 Ref<Storage> Context::allocate(std::int64_t bytes) {
@@ -55,7 +56,8 @@ void Context::mark(NameId name) {
 }
 
 void Context::start_section(std::int16_t new_layer) {
-  sections_.push_back({static_cast<std::uint32_t>(timeline_.events.size()), static_cast<std::uint32_t>(timeline_.ops.size()),
+  sections_.push_back({static_cast<std::uint32_t>(timeline_.events.size()),
+                       static_cast<std::uint32_t>(timeline_.ops.size()),
                        static_cast<std::uint32_t>(timeline_.blocks.size()), new_layer});
 }
 

@@ -50,8 +50,8 @@ class Context {
   }
 
   // --- tensors ---------------------------------------------------------------------------------------------------
-  Tensor make(const Dims& sizes, DType dtype);                         // contiguous
-  Tensor make(const Dims& sizes, const Dims& strides, DType dtype);    // dense
+  Tensor make(const Dims& sizes, DType dtype);                       // contiguous
+  Tensor make(const Dims& sizes, const Dims& strides, DType dtype);  // dense
   Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
   Node* make_node() { return nodes_.make(); }
   Ticket* make_ticket() { return tickets_.make(); }

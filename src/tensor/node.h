@@ -68,11 +68,11 @@ inline constexpr std::size_t kMaxSaved = 8;
 
 struct Node {
   std::uint32_t refs = 0;
-  std::uint32_t epoch = 0;         // of the backward pass that last counted this node
-  std::int32_t dependencies = 0;   // gradients still to come in that pass
+  std::uint32_t epoch = 0;        // of the backward pass that last counted this node
+  std::int32_t dependencies = 0;  // gradients still to come in that pass
   NameId module = 0;
   std::int16_t layer = memory::kNoLayer;
-  std::uint64_t sequence = 0;      // creation number; ready nodes run highest first
+  std::uint64_t sequence = 0;  // creation number; ready nodes run highest first
   BackwardFunction backward = nullptr;
   Context* context = nullptr;
   SmallList<Edge, 3> edges;
@@ -82,8 +82,8 @@ struct Node {
   // Whatever the operator has to remember; each operator says what.
   std::int64_t number[3] = {0, 0, 0};
   Dims dims;
-  Ref<Checkpoint> checkpoint;      // reentrant checkpoints only
-  Ref<TensorImpl> leaf;            // accumulators only
+  Ref<Checkpoint> checkpoint;  // reentrant checkpoints only
+  Ref<TensorImpl> leaf;        // accumulators only
 
   bool wants(std::size_t edge) const { return static_cast<bool>(edges[edge].node); }
 };

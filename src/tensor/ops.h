@@ -33,7 +33,7 @@ Tensor contiguous(Tensor x);                         // the same tensor if it is
 Tensor reshape(Tensor x, Dims sizes);                // a view where possible, else a copy
 Tensor to(Tensor x, DType dtype);                    // the same tensor if it already has the type
 Tensor cat(std::vector<Tensor> parts, int dim);
-Tensor pad_last(Tensor x, std::int64_t right);       // integers only: no gradient
+Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
 Tensor add(Tensor a, Tensor b);
@@ -57,13 +57,13 @@ Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);
 void hardtanh_in_place(const Tensor& x);  // ReLU6 too; backward needs the input, so a graph keeps a copy of it
-void iadd(const Tensor& x, Tensor y);  // x += y, recorded
+void iadd(const Tensor& x, Tensor y);     // x += y, recorded
 
 // --- reductions ------------------------------------------------------------------------------------------------------
-Tensor mean_last(Tensor x);                       // over the last dimension, kept
+Tensor mean_last(Tensor x);  // over the last dimension, kept
 Tensor sum_all(Tensor x);
-Tensor sum_to(Tensor x, const Dims& sizes);       // undoes a broadcast; no graph
-Tensor softmax(Tensor x, DType dtype);            // over the last dimension, computed and returned in dtype
+Tensor sum_to(Tensor x, const Dims& sizes);  // undoes a broadcast; no graph
+Tensor softmax(Tensor x, DType dtype);       // over the last dimension, computed and returned in dtype
 Tensor log_softmax(Tensor x);
 
 // --- matrix products -------------------------------------------------------------------------------------------------
@@ -80,7 +80,8 @@ Tensor baddbmm(Tensor out, Tensor a, Tensor b);
 Tensor embedding(Tensor weight, Tensor ids);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  // weight and bias may be empty
 // Attention over [batch, heads, seq, dim]; key and value may have fewer heads. `mask` may be empty.
-Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p, bool grouped);
+Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p,
+                                    bool grouped);
 // logits [n, classes], targets [n]; mean reduction.
 Tensor cross_entropy(Tensor logits, Tensor targets);
 
@@ -91,8 +92,8 @@ struct Conv2d {
   std::int64_t groups = 1;
 };
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Conv2d options);
-// Training mode: the running statistics, [channels] each, are updated in place and saved; on CUDA those of the batch are
-// fp32 for half precision.
+// Training mode: the running statistics, [channels] each, are updated in place and saved; on CUDA those of the batch
+// are fp32 for half precision.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, Tensor running_mean, Tensor running_var);
 struct Pool2d {
   std::int64_t kernel = 2;

@@ -51,7 +51,8 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const 
   save_input(record.node(), key);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
-  context.record_op(Op::flash_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
+  context.record_op(Op::flash_attention, attention_flops(query, key, causal),
+                    2 * query.bytes() + key.bytes() + value.bytes());
   Tensor out = make_like(query);
   const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
   save_output(record.node(), statistics);
@@ -85,7 +86,8 @@ Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& ma
   save_input(record.node(), key);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
-  context.record_op(Op::efficient_attention, attention_flops(query, key, causal), 2 * query.bytes() + key.bytes() + value.bytes());
+  context.record_op(Op::efficient_attention, attention_flops(query, key, causal),
+                    2 * query.bytes() + key.bytes() + value.bytes());
   Tensor out = make_heads_last(context, {query.size(0), query.size(1), query.size(2), value.size(3)}, query.dtype());
   const Tensor statistics =
       context.make({query.size(0), query.size(1), round_up(query.size(2), kLogSumExpAlignment)}, DType::f32);
@@ -126,10 +128,10 @@ Tensor causal_triangle(Context& context, std::int64_t rows, std::int64_t columns
   return additive_mask(triangle, dtype);
 }
 
-// _scaled_dot_product_attention_math: in fp32 for half precision; query and key are each scaled by the root of the scale.
-// The probabilities are a second result, converted before the product with the values.
-Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask, double dropout_p,
-                bool causal, bool grouped) {
+// _scaled_dot_product_attention_math: in fp32 for half precision; query and key are each scaled by the root of the
+// scale. The probabilities are a second result, converted before the product with the values.
+Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask,
+                double dropout_p, bool causal, bool grouped) {
   Context& context = query_in.context();
   const DType origin = query_in.dtype();
   const DType dtype = is_half(origin) ? DType::f32 : origin;
@@ -167,7 +169,8 @@ Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value
   Tensor value = std::move(value_in);
   const Tensor mask = std::move(mask_in);
   const bool causal = !mask && query.size(2) > 1;
-  const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0, query.size(3), value.size(3), grouped};
+  const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0,
+                                 query.size(3), value.size(3),           key.size(1) != query.size(1)};
   const AttentionKernel kernel = query.context().policy().attention(request);
   if (kernel == AttentionKernel::math) return composed(query, key, value, mask, dropout_p, causal, grouped);
   // The tracer hands the kernel the Boolean mask as it is.

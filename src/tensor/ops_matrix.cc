@@ -43,8 +43,10 @@ void linear_backward(Node& node, Gradients& in, Gradients& out) {
   const std::int64_t features_in = node.number[2];
   const auto weight_gradient = [&] {
     // Written in the weight's own memory order.
-    Tensor made = mm(context, Op::mm, {features_out, features_in}, rows, gradient.dtype(), gradient.bytes() + x.bytes());
-    return node.number[1] != 0 ? context.alias(made, {features_in, features_out}, {features_out, 1}) : transpose(std::move(made), 0, 1);
+    Tensor made =
+        mm(context, Op::mm, {features_out, features_in}, rows, gradient.dtype(), gradient.bytes() + x.bytes());
+    return node.number[1] != 0 ? context.alias(made, {features_in, features_out}, {features_out, 1})
+                               : transpose(std::move(made), 0, 1);
   };
   const auto input_gradient = [&] {
     return mm(context, Op::mm, {rows, features_in}, features_out, gradient.dtype(), gradient.bytes() + weight.bytes());
@@ -104,7 +106,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (record) record.node()->number[0] = a.size(2);
   if (record.wants(1)) save_input(record.node(), a);
   if (record.wants(0)) save_input(record.node(), b);
-  return record.finish(mm(a.context(), Op::bmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
+  return record.finish(
+      mm(a.context(), Op::bmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
 }
 
 // alpha * (gradient of a plain product): scaling makes a tensor of its own.
@@ -115,19 +118,21 @@ void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor& gradient = in[0];
   const std::int64_t batch = gradient.size(0);
   if (node.wants(1)) {
-    Tensor product = mm(context, Op::bmm, {batch, gradient.size(1), node.number[0]}, gradient.size(2), gradient.dtype(), b.bytes() + gradient.bytes());
+    Tensor product = mm(context, Op::bmm, {batch, gradient.size(1), node.number[0]}, gradient.size(2), gradient.dtype(),
+                        b.bytes() + gradient.bytes());
     out[1] = mul_scalar(std::move(product));
   }
   if (node.wants(2)) {
-    Tensor product = mm(context, Op::bmm, {batch, node.number[0], gradient.size(2)}, gradient.size(1), gradient.dtype(), a.bytes() + gradient.bytes());
+    Tensor product = mm(context, Op::bmm, {batch, node.number[0], gradient.size(2)}, gradient.size(1), gradient.dtype(),
+                        a.bytes() + gradient.bytes());
     out[2] = mul_scalar(std::move(product));
   }
 }
 
 }  // namespace
 
-// Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of the
-// input without a bias, behind it with one.
+// Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
+// the input without a bias, behind it with one.
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
@@ -168,7 +173,8 @@ Tensor baddbmm(Tensor out_in, Tensor a_in, Tensor b_in) {
   if (record) record.node()->number[0] = a.size(2);
   if (record.wants(2)) save_input(record.node(), a);
   if (record.wants(1)) save_input(record.node(), b);
-  return record.finish(mm(a.context(), Op::baddbmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
+  return record.finish(
+      mm(a.context(), Op::baddbmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
 }
 
 }  // namespace ullage::tensor

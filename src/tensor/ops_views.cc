@@ -59,7 +59,9 @@ void split_backward(Node& node, Gradients& in, Gradients& out) {
 
 void clone_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = in[0]; }
 
-void cast_backward(Node& node, Gradients& in, Gradients& out) { out[0] = to(in[0], static_cast<DType>(node.number[0])); }
+void cast_backward(Node& node, Gradients& in, Gradients& out) {
+  out[0] = to(in[0], static_cast<DType>(node.number[0]));
+}
 
 void cat_backward(Node& node, Gradients& in, Gradients& out) {
   const auto dim = static_cast<int>(node.number[0]);

@@ -19,20 +19,22 @@ struct AttentionRequest {
   DType dtype = DType::bf16;
   bool mask = false;
   bool dropout = false;
-  std::int64_t head_dim = 0;        // of query and key
+  std::int64_t head_dim = 0;  // of query and key
   std::int64_t value_head_dim = 0;
-  bool grouped = false;             // fewer key and value heads than query heads
+  bool grouped = false;  // fewer key and value heads than query heads
 };
 
 struct Policy {
   std::string_view name;  // as --kernels calls it
   // Whether operators are CUDA's: Boolean dropout masks and fp32 statistics of norms.
   bool cuda = true;
-  // Whether the program runs on fake tensors under a tracer instead of for real. Real eager mode adds a gradient into one
-  // that it owns alone, a tracer sees a new tensor; what asks for a value (a search for packed sequences) is skipped on
-  // fake tensors; the tracer's attention copies keys and values to all heads even when there is one query head for each.
+  // Whether the program runs on fake tensors under a tracer instead of for real. Real eager mode adds a gradient into
+  // one that it owns alone, a tracer sees a new tensor; what asks for a value (a search for packed sequences) is
+  // skipped on fake tensors; the tracer's attention copies keys and values to all heads even when there is one query
+  // head for each.
   bool traced = false;
-  // Allocation sizes are rounded up to this (512 in PyTorch's CUDA caching allocator, c10/cuda/CUDACachingAllocator.cpp).
+  // Allocation sizes are rounded up to this (512 in PyTorch's CUDA caching allocator,
+  // c10/cuda/CUDACachingAllocator.cpp).
   std::int64_t granularity_bytes = 512;
   AttentionKernel (*attention)(const AttentionRequest&) = nullptr;
 };

@@ -98,7 +98,8 @@ class Engine {
 
   // A view made in backward keeps its base alive beside it, so it never counts as the only owner.
   static bool sole_owner(const Tensor& tensor) {
-    return tensor.impl()->refs == 1 && !tensor.impl()->is_view && tensor.storage().refs == 1 && is_dense(tensor.sizes(), tensor.strides());
+    return tensor.impl()->refs == 1 && !tensor.impl()->is_view && tensor.storage().refs == 1 &&
+           is_dense(tensor.sizes(), tensor.strides());
   }
 
   void add_to(Tensor& buffer, Tensor gradient) {

@@ -48,8 +48,8 @@ class Tensor {
   bool requires_grad() const;
   Context& context() const;
   Storage& storage() const;
-  Tensor grad() const;          // a leaf's accumulated gradient, empty if none
-  void set_grad(Tensor grad);   // empty clears it
+  Tensor grad() const;         // a leaf's accumulated gradient, empty if none
+  void set_grad(Tensor grad);  // empty clears it
   void reset() { impl_.reset(); }
 
  private:
@@ -62,7 +62,7 @@ struct TensorImpl {
   bool leaf_requires_grad = false;
   bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
-  std::uint8_t output = 0;  // which output of grad_fn this is
+  std::uint8_t output = 0;    // which output of grad_fn this is
   std::int64_t elements = 0;  // product of the sizes
   Dims sizes;
   Dims strides;

@@ -1,5 +1,5 @@
-// Prints one line for each of a fixed set of training steps: its name, a digest of the timeline's bytes, the peak. Builds
-// of different compilers must print the same (DESIGN: order of evaluation, lifetimes of temporaries).
+// Prints one line for each of a fixed set of training steps: its name, a digest of the timeline's bytes, the peak.
+// Builds of different compilers must print the same (DESIGN: order of evaluation, lifetimes of temporaries).
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -25,14 +25,19 @@ struct Model {
 };
 
 constexpr Model kModels[] = {
-    {"llama", R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":9,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1001,"attention_bias":true,"attention_dropout":0.1})"},
-    {"llama-tied", R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000,"tie_word_embeddings":true,"rope_scaling":{"rope_type":"dynamic","factor":2.0}})"},
-    {"mistral", R"({"model_type":"mistral","hidden_size":256,"intermediate_size":688,"num_hidden_layers":8,"num_attention_heads":8,"num_key_value_heads":4,"vocab_size":1000,"sliding_window":16})"},
+    {"llama",
+     R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":9,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1001,"attention_bias":true,"attention_dropout":0.1})"},
+    {"llama-tied",
+     R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000,"tie_word_embeddings":true,"rope_scaling":{"rope_type":"dynamic","factor":2.0}})"},
+    {"mistral",
+     R"({"model_type":"mistral","hidden_size":256,"intermediate_size":688,"num_hidden_layers":8,"num_attention_heads":8,"num_key_value_heads":4,"vocab_size":1000,"sliding_window":16})"},
     {"gpt2", R"({"model_type":"gpt2","n_embd":192,"n_head":3,"n_layer":7,"vocab_size":997,"n_positions":128})"},
-    {"gpt2-upcast", R"({"model_type":"gpt2","n_embd":192,"n_head":3,"n_layer":3,"vocab_size":997,"n_positions":128,"reorder_and_upcast_attn":true})"},
+    {"gpt2-upcast",
+     R"({"model_type":"gpt2","n_embd":192,"n_head":3,"n_layer":3,"vocab_size":997,"n_positions":128,"reorder_and_upcast_attn":true})"},
 };
 
-constexpr const char* kImages[] = {"alexnet", "vgg11", "vgg16_bn", "resnet18", "resnet50", "densenet121", "mobilenet_v2"};
+constexpr const char* kImages[] = {"alexnet",  "vgg11",       "vgg16_bn",    "resnet18",
+                                   "resnet50", "densenet121", "mobilenet_v2"};
 
 std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   using namespace engines::pytorch;
@@ -48,12 +53,33 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   add("bf16", [](TrainOptions&) {});
   add("traced", [](TrainOptions& o) { o.kernels = Kernels::cuda_traced; });
   add("cpu", [](TrainOptions& o) { o.kernels = Kernels::cpu; });
-  add("fp32-eager-clip", [](TrainOptions& o) { o.dtype = DType::f32; o.attention = AttentionImpl::eager; o.clip_grad = 1; });
-  add("fp16-eager-loop", [](TrainOptions& o) { o.dtype = DType::f16; o.attention = AttentionImpl::eager; o.optimizer_impl = OptimizerImpl::loop; });
-  add("full", [](TrainOptions& o) { o.recompute = Recompute::full; o.grad_accum = 2; });
-  add("reentrant", [](TrainOptions& o) { o.recompute = Recompute::full; o.recompute_reentrant = true; o.kernels = Kernels::cuda_traced; });
-  add("sgd-momentum-first", [](TrainOptions& o) { o.optimizer = Optimizer::sgd_momentum; o.step = Step::first; });
-  add("no-loss-no-optimizer", [](TrainOptions& o) { o.optimizer = Optimizer::none; o.loss = Loss::none; });
+  add("fp32-eager-clip", [](TrainOptions& o) {
+    o.dtype = DType::f32;
+    o.attention = AttentionImpl::eager;
+    o.clip_grad = 1;
+  });
+  add("fp16-eager-loop", [](TrainOptions& o) {
+    o.dtype = DType::f16;
+    o.attention = AttentionImpl::eager;
+    o.optimizer_impl = OptimizerImpl::loop;
+  });
+  add("full", [](TrainOptions& o) {
+    o.recompute = Recompute::full;
+    o.grad_accum = 2;
+  });
+  add("reentrant", [](TrainOptions& o) {
+    o.recompute = Recompute::full;
+    o.recompute_reentrant = true;
+    o.kernels = Kernels::cuda_traced;
+  });
+  add("sgd-momentum-first", [](TrainOptions& o) {
+    o.optimizer = Optimizer::sgd_momentum;
+    o.step = Step::first;
+  });
+  add("no-loss-no-optimizer", [](TrainOptions& o) {
+    o.optimizer = Optimizer::none;
+    o.loss = Loss::none;
+  });
   add("forward", [](TrainOptions& o) { o.step = Step::forward; });
   return out;
 }
@@ -67,7 +93,8 @@ bool print(const std::string& name, const Json& config, const TrainOptions& opti
     const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
     const std::int64_t peak = memory::peak_between(run->timeline, run->before_step, end).bytes;
     std::printf("%s%s %016llx %lld\n", name.c_str(), splice ? " spliced" : "",
-                static_cast<unsigned long long>(digest(memory::serialise(run->timeline))), static_cast<long long>(peak));
+                static_cast<unsigned long long>(digest(memory::serialise(run->timeline))),
+                static_cast<long long>(peak));
   }
   return true;
 }
@@ -78,7 +105,8 @@ int main() {
   bool good = true;
   for (const Model& model : kModels) {
     const auto config = parse_json(model.config, model.name);
-    for (const auto& [name, options] : text_set_ups()) good = print(std::string(model.name) + " " + name, *config, options) && good;
+    for (const auto& [name, options] : text_set_ups())
+      good = print(std::string(model.name) + " " + name, *config, options) && good;
   }
   for (const char* arch : kImages) {
     TrainOptions options;

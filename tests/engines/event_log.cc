@@ -26,12 +26,20 @@ TrainOptions read_options(const std::string& line) {
   std::istringstream in(line);
   std::string key;
   std::string value;
-  const std::map<std::string, Kernels> kernels{{"cuda", Kernels::cuda}, {"cuda-traced", Kernels::cuda_traced}, {"cpu", Kernels::cpu}};
-  const std::map<std::string, Optimizer> optimizers{{"adamw", Optimizer::adamw}, {"sgd", Optimizer::sgd}, {"sgd-momentum", Optimizer::sgd_momentum}, {"none", Optimizer::none}};
-  const std::map<std::string, OptimizerImpl> impls{{"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
+  const std::map<std::string, Kernels> kernels{
+      {"cuda", Kernels::cuda}, {"cuda-traced", Kernels::cuda_traced}, {"cpu", Kernels::cpu}};
+  const std::map<std::string, Optimizer> optimizers{{"adamw", Optimizer::adamw},
+                                                    {"sgd", Optimizer::sgd},
+                                                    {"sgd-momentum", Optimizer::sgd_momentum},
+                                                    {"none", Optimizer::none}};
+  const std::map<std::string, OptimizerImpl> impls{
+      {"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
   const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
   while (in >> key) {
-    if (key == "--recompute-reentrant") { o.recompute_reentrant = true; continue; }
+    if (key == "--recompute-reentrant") {
+      o.recompute_reentrant = true;
+      continue;
+    }
     in >> value;
     if (key == "--kernels") o.kernels = pick(kernels, value);
     else if (key == "--micro-batch") o.micro_batch = std::stoll(value);

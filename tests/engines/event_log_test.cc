@@ -13,8 +13,11 @@ using testing::Allocation;
 using testing::EventLog;
 
 Expected<model::Architecture> architecture_of(const std::string& model) {
-  if (model.front() != '{') return model::build_architecture(Json{{"model_type", "torchvision"}, {"arch", model}}, model);
-  return parse_json(model, "model").and_then([](const Json& config) { return model::build_architecture(config, "model"); });
+  if (model.front() != '{')
+    return model::build_architecture(Json{{"model_type", "torchvision"}, {"arch", model}}, model);
+  return parse_json(model, "model").and_then([](const Json& config) {
+    return model::build_architecture(config, "model");
+  });
 }
 
 // Own bytes, not rounded, as the log counts them.
@@ -30,7 +33,8 @@ std::vector<Allocation> allocations_of(const engines::pytorch::TrainRun& run) {
     live += block.requested_bytes;
     if (i < run.before_step) continue;
     const memory::OpRecord& op = timeline.ops[block.op];
-    out.push_back({block.requested_bytes, live, std::string(timeline.names[op.module]) + " " + std::string(timeline.names[op.name]), i});
+    out.push_back({block.requested_bytes, live,
+                   std::string(timeline.names[op.module]) + " " + std::string(timeline.names[op.name]), i});
   }
   return out;
 }
@@ -47,8 +51,8 @@ TEST_P(EventLogTest, EveryAllocationAndTheBytesHeldAfterItEqualPyTorchs) {
   for (std::size_t i = 0; i < std::min(ours.size(), log.allocations.size()); ++i) {
     const Allocation& theirs = log.allocations[i];
     ASSERT_TRUE(ours[i].bytes == theirs.bytes && ours[i].live_bytes == theirs.live_bytes)
-        << "line " << theirs.line << ": PyTorch +" << theirs.bytes << " live " << theirs.live_bytes << " " << theirs.what << "\n  ours +"
-        << ours[i].bytes << " live " << ours[i].live_bytes << " " << ours[i].what;
+        << "line " << theirs.line << ": PyTorch +" << theirs.bytes << " live " << theirs.live_bytes << " "
+        << theirs.what << "\n  ours +" << ours[i].bytes << " live " << ours[i].live_bytes << " " << ours[i].what;
   }
   EXPECT_EQ(ours.size(), log.allocations.size());
 }
@@ -65,8 +69,8 @@ TEST_P(EventLogTest, PhasesAndTheirComponentsEqualPyTorchs) {
   run->timeline.granularity_bytes = 1;
   EXPECT_EQ(memory::sweep(run->timeline, asked).highest[1].bytes, log.peak);
   for (const testing::PhaseLine& phase : log.phases) {
-    const std::uint32_t event = phase.name == "before_step"     ? run->before_step
-                                : phase.name == "after_forward" ? run->after_forward
+    const std::uint32_t event = phase.name == "before_step"      ? run->before_step
+                                : phase.name == "after_forward"  ? run->after_forward
                                 : phase.name == "after_backward" ? run->after_backward
                                                                  : run->after_step;
     const memory::Moment moment = memory::moment_at(run->timeline, event);

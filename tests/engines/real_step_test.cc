@@ -1,5 +1,5 @@
-// `--kernels cuda` against steps that really ran (tests/data/lab/real-events): autograd sums gradients in place where it
-// owns them, and transformers searches for packed sequences. What is under 64 bytes is in neither log.
+// `--kernels cuda` against steps that really ran (tests/data/lab/real-events): autograd sums gradients in place where
+// it owns them, and transformers searches for packed sequences. What is under 64 bytes is in neither log.
 #include <gtest/gtest.h>
 
 #include "engines/pytorch/train.h"
@@ -23,7 +23,8 @@ std::vector<Allocation> large_allocations(const engines::pytorch::TrainRun& run)
     if (event.kind == memory::EventKind::free) live -= block.requested_bytes;
     if (event.kind != memory::EventKind::alloc) continue;
     live += block.requested_bytes;
-    const std::string name = block.op == memory::kNone ? "" : std::string(run.timeline.names[run.timeline.ops[block.op].name]);
+    const std::string name =
+        block.op == memory::kNone ? "" : std::string(run.timeline.names[run.timeline.ops[block.op].name]);
     if (i >= run.before_step) out.push_back({block.requested_bytes, live, name, i});
   }
   return out;
@@ -43,8 +44,8 @@ TEST_P(RealStepTest, EveryAllocationEqualsPyTorchs) {
   for (std::size_t i = 0; i < std::min(ours.size(), log.allocations.size()); ++i) {
     const Allocation& theirs = log.allocations[i];
     ASSERT_TRUE(ours[i].bytes == theirs.bytes && ours[i].live_bytes == theirs.live_bytes)
-        << "line " << theirs.line << ": PyTorch +" << theirs.bytes << " live " << theirs.live_bytes << " " << theirs.what << "\n  ours +"
-        << ours[i].bytes << " live " << ours[i].live_bytes << " " << ours[i].what;
+        << "line " << theirs.line << ": PyTorch +" << theirs.bytes << " live " << theirs.live_bytes << " "
+        << theirs.what << "\n  ours +" << ours[i].bytes << " live " << ours[i].live_bytes << " " << ours[i].what;
   }
   EXPECT_EQ(ours.size(), log.allocations.size());
 }

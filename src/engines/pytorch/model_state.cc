@@ -28,8 +28,8 @@ Tensor ModelState::make(Context& context, const model::Parameter& parameter, Nam
   return made;
 }
 
-void ModelState::add_globals(Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to,
-                             DType dtype) {
+void ModelState::add_globals(Context& context, const model::Architecture& architecture, std::size_t from,
+                             std::size_t to, DType dtype) {
   for (std::size_t i = from; i < to; ++i) {
     const model::Parameter& parameter = architecture.parameters[i];
     global_modules_.push_back(context.intern(module_name(parameter.name)));

@@ -11,8 +11,7 @@ namespace {
 // Work over all parameters at once is named after the optimizer, layer by layer.
 class PerParameter {
  public:
-  PerParameter(t::Context& context, const ModelState& model, std::size_t i)
-      : layer_(context.layer, model.layer_of(i)) {
+  PerParameter(t::Context& context, const ModelState& model, std::size_t i) : layer_(context.layer, model.layer_of(i)) {
     context.begin_section(context.layer);
   }
 
@@ -32,7 +31,8 @@ void OptimizerState::create_for(std::size_t i) {
   };
   if (options_.optimizer == Optimizer::adamw) {
     // The step counter is a host tensor unless the fused kernel reads it; with CPU kernels all is host memory.
-    if (options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda) add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
+    if (options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda)
+      add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
     add(t::zeros_like(parameter), "exp_avg");
     add(t::zeros_like(parameter), "exp_avg_sq");
   } else if (options_.optimizer == Optimizer::sgd_momentum) {
@@ -91,7 +91,8 @@ void OptimizerState::step() {
     for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
       const PerParameter section(context_, model_, i);
       const Tensor& parameter = model_.trainable()[i];
-      context_.record_op(options_.optimizer == Optimizer::adamw ? Op::adamw : Op::sgd, 4 * parameter.numel(), 4 * parameter.bytes());
+      context_.record_op(options_.optimizer == Optimizer::adamw ? Op::adamw : Op::sgd, 4 * parameter.numel(),
+                         4 * parameter.bytes());
     }
   }
   context_.begin_section(memory::kNoLayer);

@@ -20,10 +20,10 @@ enum class Step : std::uint8_t { first, steady, forward };
 struct TrainOptions {
   Kernels kernels = Kernels::cuda;
   std::int64_t micro_batch = 1;
-  std::int64_t seq_len = 2048;      // tokens of a sequence; ignored for images
-  std::int64_t image_size = 224;    // pixels of a side; ignored for text
-  std::int64_t grad_accum = 1;      // micro-batches of a step
-  DType dtype = DType::bf16;        // weights, gradients, states and computation
+  std::int64_t seq_len = 2048;    // tokens of a sequence; ignored for images
+  std::int64_t image_size = 224;  // pixels of a side; ignored for text
+  std::int64_t grad_accum = 1;    // micro-batches of a step
+  DType dtype = DType::bf16;      // weights, gradients, states and computation
   Optimizer optimizer = Optimizer::adamw;
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
   Recompute recompute = Recompute::none;
@@ -31,7 +31,7 @@ struct TrainOptions {
   AttentionImpl attention = AttentionImpl::sdpa;
   Loss loss = Loss::full;
   Step step = Step::steady;
-  double clip_grad = 0;             // largest norm of the gradients; 0: no clipping
+  double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
 };
 
 tensor::Policy policy_of(Kernels kernels);

@@ -40,7 +40,8 @@ bool same_size(const Stretch& a, const Stretch& b) {
   return a.events() == b.events() && a.ops() == b.ops() && a.blocks() == b.blocks();
 }
 
-// Whether rows of `a`, `b` and `c` differ by steps: references by a constant amount, layers by one, the rest not at all.
+// Whether rows of `a`, `b` and `c` differ by steps: references by a constant amount, layers by one, the rest not at
+// all.
 class Likeness {
  public:
   Likeness(const Timeline& timeline, const Stretch& a, const Stretch& b, const Stretch& c, std::int16_t step)
@@ -100,7 +101,8 @@ class Likeness {
   std::int16_t step_;
 };
 
-// Every stretch in which the middle layers follow each other, with the proof that they are alike; nothing if one is not.
+// Every stretch in which the middle layers follow each other, with the proof that they are alike; nothing if one is
+// not.
 std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step) {
   std::vector<Junction> found;
   const std::vector<Section>& s = step.sections;
@@ -148,8 +150,12 @@ class Shift {
 class Splicer {
  public:
   Splicer(RecordedStep& step, const std::vector<Junction>& junctions, std::uint32_t copies)
-      : step_(step), junctions_(junctions), copies_(copies), event_(junctions, &Section::event, copies),
-        op_(junctions, &Section::op, copies), block_(junctions, &Section::block, copies) {
+      : step_(step),
+        junctions_(junctions),
+        copies_(copies),
+        event_(junctions, &Section::event, copies),
+        op_(junctions, &Section::op, copies),
+        block_(junctions, &Section::block, copies) {
     shifted_blocks_.reserve(step.timeline.blocks.size());
     for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
   }
@@ -173,7 +179,8 @@ class Splicer {
     in.events = std::move(events_);
     in.ops = std::move(ops_);
     in.blocks = std::move(blocks_);
-    for (std::uint32_t* moment : {&step_.moments.before_step, &step_.moments.after_forward, &step_.moments.after_backward, &step_.moments.after_step}) {
+    for (std::uint32_t* moment : {&step_.moments.before_step, &step_.moments.after_forward,
+                                  &step_.moments.after_backward, &step_.moments.after_step}) {
       *moment = event_(*moment);
     }
     TrainRun out = whole(std::move(step_));

@@ -22,7 +22,8 @@ struct RecordedStep {
   Moments moments;
   std::vector<tensor::Context::Section> sections;
   memory::Timeline timeline;
-  // A block with one element for each parameter, and so of a size that follows the number of layers; kNone: there is none.
+  // A block with one element for each parameter, and so of a size that follows the number of layers; kNone: there is
+  // none.
   memory::BlockId stacked_norms = memory::kNone;
   std::int64_t norm_bytes = 0;  // of one such element
 };

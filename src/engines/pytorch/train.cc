@@ -26,8 +26,13 @@ namespace {
 class TrainStep {
  public:
   TrainStep(const model::Architecture& architecture, const model::Family& family, const TrainOptions& options)
-      : architecture_(architecture), family_(family), options_(options), context_(policy_of(options.kernels)),
-        state_(context_, architecture, options.dtype), modules_(context_, state_, options), optimizer_(context_, state_, options) {}
+      : architecture_(architecture),
+        family_(family),
+        options_(options),
+        context_(policy_of(options.kernels)),
+        state_(context_, architecture, options.dtype),
+        modules_(context_, state_, options),
+        optimizer_(context_, state_, options) {}
 
   RecordedStep run() {
     prepare();
@@ -40,7 +45,8 @@ class TrainStep {
       if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
       moments_.after_step = mark("after_step");
     }
-    return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_, size_of(options_.dtype)};
+    return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_,
+            size_of(options_.dtype)};
   }
 
  private:
@@ -73,7 +79,10 @@ class TrainStep {
       context_.set_label(batch.inputs.storage(), context_.intern("input_ids"));
       if (options_.loss == Loss::full) batch.labels = batch.inputs;
     } else {
-      batch.inputs = t::empty(context_, t::Op::empty, {options_.micro_batch, architecture_.image.channels, options_.image_size, options_.image_size}, options_.dtype);
+      batch.inputs =
+          t::empty(context_, t::Op::empty,
+                   {options_.micro_batch, architecture_.image.channels, options_.image_size, options_.image_size},
+                   options_.dtype);
       context_.set_label(batch.inputs.storage(), context_.intern("images"));
       if (options_.loss == Loss::full) {
         batch.labels = t::empty(context_, t::Op::zeros, {options_.micro_batch}, DType::i64);
@@ -138,7 +147,8 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
   if (!architecture.image.arch.empty()) return check_images(architecture.image, options);
   if (architecture.positions.weight && options.seq_len > architecture.max_positions) {
     return fail(ErrorCode::invalid_argument, "--seq-len",
-                fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len, architecture.max_positions));
+                fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len,
+                            architecture.max_positions));
   }
   return {};
 }
@@ -147,7 +157,8 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
 
 Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice) {
   const model::Family* family = model::find_family(architecture.family);
-  if (family == nullptr) return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
+  if (family == nullptr)
+    return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
   if (auto checked = check(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
   const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, options).run(); };
   if (splice) {

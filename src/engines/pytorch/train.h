@@ -1,7 +1,8 @@
 // One training step on one GPU with plain PyTorch, as a timeline.
 //
 // The step: out = model(inputs, labels); loss = out.loss; [after_forward, of the first micro-batch]; del out;
-// loss.backward(); del loss; [after_backward, of the last micro-batch]; clipping; optimizer.step(); zero_grad(); [after_step].
+// loss.backward(); del loss; [after_backward, of the last micro-batch]; clipping; optimizer.step(); zero_grad();
+// [after_step].
 #pragma once
 
 #include "engines/pytorch/options.h"
@@ -23,6 +24,7 @@ struct TrainRun {
 // Runs the step on the architecture. With `splice`, equal layers in the middle are simulated a few times and their
 // stretch of the timeline is repeated; the result is the same, row for row (see splice.h).
 // Fails when the set-up cannot be run (a sequence longer than learned positions, an image too small).
-Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice = true);
+Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options,
+                                  bool splice = true);
 
 }  // namespace ullage::engines::pytorch

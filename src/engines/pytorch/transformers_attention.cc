@@ -79,17 +79,19 @@ Tensor TransformersModules::causal_mask(const model::Attention& attention, const
   return t::empty(context_, Op::where, {batch, 1, seq, seq}, hidden.dtype());
 }
 
-model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) {
+model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key,
+                                                      Tensor value, Tensor mask) {
   const t::Scope named(context_, context_.intern("attention"));
   if (options_.attention == AttentionImpl::sdpa) {
     return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   }
-  if (module.upcast) return upcast_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
+  if (module.upcast)
+    return upcast_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   return eager_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
 }
 
-model::AttentionOutput TransformersModules::fused_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
-                                            Tensor mask_in) {
+model::AttentionOutput TransformersModules::fused_attention(const model::Attention& module, Tensor query_in,
+                                                            Tensor key_in, Tensor value_in, Tensor mask_in) {
   const Tensor query = std::move(query_in);
   Tensor key = std::move(key_in);
   Tensor value = std::move(value_in);
@@ -107,8 +109,8 @@ model::AttentionOutput TransformersModules::fused_attention(const model::Attenti
 }
 
 // A name that is bound again keeps its old tensor until the new one exists.
-model::AttentionOutput TransformersModules::eager_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
-                                            Tensor mask_in) {
+model::AttentionOutput TransformersModules::eager_attention(const model::Attention& module, Tensor query_in,
+                                                            Tensor key_in, Tensor value_in, Tensor mask_in) {
   const Tensor query = std::move(query_in);
   const Tensor key = std::move(key_in);
   const Tensor value = std::move(value_in);
@@ -138,8 +140,8 @@ model::AttentionOutput TransformersModules::eager_attention(const model::Attenti
 }
 
 // GPT-2's reorder_and_upcast_attn: scores by one scaled product in fp32.
-model::AttentionOutput TransformersModules::upcast_attention(const model::Attention& module, Tensor query_in, Tensor key_in, Tensor value_in,
-                                             Tensor mask_in) {
+model::AttentionOutput TransformersModules::upcast_attention(const model::Attention& module, Tensor query_in,
+                                                             Tensor key_in, Tensor value_in, Tensor mask_in) {
   const Tensor query = std::move(query_in);
   const Tensor key = std::move(key_in);
   const Tensor value = std::move(value_in);

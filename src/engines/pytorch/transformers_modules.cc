@@ -107,7 +107,8 @@ void TransformersModules::update_frequencies(const model::Rotary& module, const 
 }
 
 // LlamaRotaryEmbedding, without gradient: angles are a batched product, cos and sin are scaled and cast.
-model::RotaryTables TransformersModules::rotary(const model::Rotary& module, const Tensor& hidden, Tensor position_ids_in) {
+model::RotaryTables TransformersModules::rotary(const model::Rotary& module, const Tensor& hidden,
+                                                Tensor position_ids_in) {
   const t::NoGrad no_grad(context_);
   const t::Scope named(context_, context_.intern("rotary_emb"));
   const Tensor ids = std::move(position_ids_in);

@@ -24,10 +24,13 @@ class ModelState {
   const tensor::Tensor& buffer(std::size_t index) const { return buffers_[index]; }
   const tensor::Tensor& rotary_frequencies() const { return buffers_.back(); }
   // Long RoPE registers its original frequencies in place of the copy when it first runs.
-  void drop_rotary_copy() { if (buffers_.size() > 1) buffers_.erase(buffers_.begin()); }
+  void drop_rotary_copy() {
+    if (buffers_.size() > 1) buffers_.erase(buffers_.begin());
+  }
 
  private:
-  void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to, DType dtype);
+  void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to,
+                   DType dtype);
   tensor::Tensor make(tensor::Context& context, const model::Parameter& parameter, NameId label, DType dtype);
 
   std::vector<tensor::Tensor> globals_;
@@ -53,12 +56,14 @@ class TransformersModules : public model::Modules {
   tensor::Tensor dropout(double p, tensor::Tensor x) override;
   tensor::Tensor mlp(const model::Mlp& module, tensor::Tensor x) override;
   tensor::Tensor position_ids(const tensor::Tensor& hidden) override;
-  model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden, tensor::Tensor position_ids) override;
+  model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden,
+                             tensor::Tensor position_ids) override;
   void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
   tensor::Tensor causal_mask(const model::Attention& attention, const tensor::Tensor& hidden) override;
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
-  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra) override;
+  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden,
+                       tensor::Tensor extra) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
   tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
   tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;
@@ -71,11 +76,11 @@ class TransformersModules : public model::Modules {
   NameId scope(model::ParameterRef ref) const { return state_.module(ref, context_.layer); }
 
   model::AttentionOutput eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
-                                 tensor::Tensor value, tensor::Tensor mask);
+                                         tensor::Tensor value, tensor::Tensor mask);
   model::AttentionOutput upcast_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
-                                  tensor::Tensor value, tensor::Tensor mask);
+                                          tensor::Tensor value, tensor::Tensor mask);
   model::AttentionOutput fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
-                                 tensor::Tensor value, tensor::Tensor mask);
+                                         tensor::Tensor value, tensor::Tensor mask);
 
   tensor::Context& context_;
   ModelState& state_;

@@ -66,7 +66,8 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
     hidden = m.layer(
-        i, [&m, &kind, positions](Tensor x, Tensor extra) { return block(m, kind, std::move(x), std::move(extra)); }, hidden, mask);
+        i, [&m, &kind, positions](Tensor x, Tensor extra) { return block(m, kind, std::move(x), std::move(extra)); },
+        hidden, mask);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;

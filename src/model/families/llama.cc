@@ -49,7 +49,12 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   // Keyword arguments, position ids among them, live as long as a checkpointed layer.
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
-    hidden = m.layer(i, [&m, &kind, rotary, mask, positions](Tensor x, Tensor) { return decoder_layer(m, kind, std::move(x), rotary, mask); }, hidden);
+    hidden = m.layer(
+        i,
+        [&m, &kind, rotary, mask, positions](Tensor x, Tensor) {
+          return decoder_layer(m, kind, std::move(x), rotary, mask);
+        },
+        hidden);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;
