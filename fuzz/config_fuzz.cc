@@ -1,6 +1,7 @@
 // Bytes as a configuration, with one field set from the command line: parsed, changed, built and, where small, run.
 //
-// Input: an assignment ("hidden_size=64"), a line feed, and the configuration; without a line feed all is configuration.
+// Input: an assignment ("hidden_size=64"), a line feed, and the configuration; without a line feed all is
+// configuration.
 
 #include <cstddef>
 #include <cstdint>

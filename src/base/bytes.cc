@@ -32,9 +32,23 @@ std::string scaled(std::int64_t bytes, const std::array<Scale, 4>& scales) {
 
 double unit_factor(std::string_view suffix) {
   static constexpr std::array<Scale, 17> kSuffixes{{
-      {"", 1.0},         {"b", 1.0},           {"k", 1024.0},         {"kib", 1024.0},    {"kb", 1e3}, {"m", 1048576.0},
-      {"mib", 1048576.0}, {"mb", 1e6},          {"g", 1073741824.0},   {"gib", 1073741824.0}, {"gb", 1e9},
-      {"t", 1099511627776.0}, {"tib", 1099511627776.0}, {"tb", 1e12}, {"byte", 1.0}, {"bytes", 1.0}, {"ki", 1024.0},
+      {"", 1.0},
+      {"b", 1.0},
+      {"k", 1024.0},
+      {"kib", 1024.0},
+      {"kb", 1e3},
+      {"m", 1048576.0},
+      {"mib", 1048576.0},
+      {"mb", 1e6},
+      {"g", 1073741824.0},
+      {"gib", 1073741824.0},
+      {"gb", 1e9},
+      {"t", 1099511627776.0},
+      {"tib", 1099511627776.0},
+      {"tb", 1e12},
+      {"byte", 1.0},
+      {"bytes", 1.0},
+      {"ki", 1024.0},
   }};
   for (const Scale& entry : kSuffixes) {
     if (suffix == entry.suffix) return entry.factor;

@@ -32,7 +32,8 @@ Expected<std::string> read_file(const std::string& path, std::int64_t most_bytes
   if (std::filesystem::is_directory(status)) {
     return fail(ErrorCode::invalid_argument, path, "is a directory; name a file in it");
   }
-  if (!std::filesystem::is_regular_file(status)) return fail(ErrorCode::invalid_argument, path, "is not a regular file");
+  if (!std::filesystem::is_regular_file(status))
+    return fail(ErrorCode::invalid_argument, path, "is not a regular file");
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
   if (!error && size > most_bytes) {
     return fail(ErrorCode::too_large, path, fmt::format("has {} bytes; at most {} are read here", size, most_bytes));

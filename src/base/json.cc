@@ -127,7 +127,8 @@ std::string excerpt(std::string_view text) {
   constexpr std::size_t kMost = 60;
   std::string out(text.substr(0, kMost));
   // A character cut in the middle is left out.
-  while (text.size() > kMost && !out.empty() && (static_cast<unsigned char>(text[out.size()]) & 0xc0) == 0x80) out.pop_back();
+  while (text.size() > kMost && !out.empty() && (static_cast<unsigned char>(text[out.size()]) & 0xc0) == 0x80)
+    out.pop_back();
   for (char& c : out) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
   }

@@ -35,10 +35,10 @@ class JsonObject {
   // `value` must outlive the view. Not an object: reads as an empty one (callers check is_object first).
   JsonObject(const Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
 
-  bool has(std::string_view key) const;              // present and not null
-  bool contains(std::string_view key) const;         // present, perhaps null
-  const Json* find(std::string_view key) const;      // nullptr when absent or null
-  std::string where(std::string_view key) const;     // "file: path.key"
+  bool has(std::string_view key) const;           // present and not null
+  bool contains(std::string_view key) const;      // present, perhaps null
+  const Json* find(std::string_view key) const;   // nullptr when absent or null
+  std::string where(std::string_view key) const;  // "file: path.key"
   const std::string& where() const { return where_; }
   const Json& json() const { return *value_; }
 

@@ -145,6 +145,19 @@ void note_quantisation(Source& source) {
   source.warnings.push_back({Text::warn_quantised, {{"method", method.empty() ? std::string("?") : method}}});
 }
 
+void note_unread_fields(Source& source, const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    const std::string path = field.substr(0, field.find('='));
+    if (!model::reads_field(source.config, path)) source.warnings.push_back({Text::warn_field_not_read, {{"field", path}}});
+  }
+}
+
+void note_parts(Source& source, const model::Architecture& architecture) {
+  for (const model::Note& note : architecture.notes) {
+    source.warnings.push_back({Text::warn_text_part_only, {{"model_type", note.subject}}});
+  }
+}
+
 }  // namespace
 
 Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files) {
@@ -155,6 +168,8 @@ Expected<LoadedModel> load_model(const std::string& name, const std::vector<std:
   auto architecture = model::build_architecture(source->config, source->where);
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   architecture->name = source->name;
+  note_parts(*source, *architecture);
+  note_unread_fields(*source, fields);
   return LoadedModel{*std::move(architecture), std::move(source->assumptions), std::move(source->warnings)};
 }
 

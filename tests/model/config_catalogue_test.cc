@@ -1,5 +1,5 @@
-// Every model of the families that are known builds, has as many parameters as were counted elsewhere, and real ones have
-// the tensors that the published class registers (tests/truth/record_parameters.py).
+// Every model of the families that are known builds, has as many parameters as were counted elsewhere, and real ones
+// have the tensors that the published class registers (tests/truth/record_parameters.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -24,7 +24,8 @@ std::string data(const std::string& name) {
 }
 
 Expected<Architecture> from_catalogue(std::string_view name) {
-  return find_model(name).and_then([](const CatalogueEntry& entry) { return build_architecture(entry.config, entry.name); });
+  return find_model(name).and_then(
+      [](const CatalogueEntry& entry) { return build_architecture(entry.config, entry.name); });
 }
 
 TEST(ConfigCatalogue, EveryTextModelOfAKnownFamilyBuilds) {

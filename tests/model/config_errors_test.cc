@@ -10,7 +10,8 @@ namespace ullage::model {
 namespace {
 
 std::string error_of(std::string_view text) {
-  const auto built = parse_json(text, "c.json").and_then([](const Json& config) { return build_architecture(config, "c.json"); });
+  const auto built =
+      parse_json(text, "c.json").and_then([](const Json& config) { return build_architecture(config, "c.json"); });
   return built ? "" : to_string(built.error());
 }
 
@@ -39,23 +40,29 @@ constexpr Wrong kTypes[] = {
     {R"({"model_type": null})", "c.json: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": 7})", "c.json: model_type: expected a text"},
     {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama?"},
-    {R"({"model_type": "mixtrall"})", "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mistral?"},
+    {R"({"model_type": "mixtrall"})",
+     "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mistral?"},
     {R"({"model_type": "zzzzzzzz"})",
      "c.json: model_type: model type 'zzzzzzzz' is not modelled; known are llama, mistral, gpt2, torchvision"},
     {R"({"model_type": "new\nline and a very long name that goes on and on and never comes to an end"})",
-     "c.json: model_type: model type 'new?line and a very long name that goes on and on and never ...' is not modelled; "
+     "c.json: model_type: model type 'new?line and a very long name that goes on and on and never ...' is not "
+     "modelled; "
      "known are llama, mistral, gpt2, torchvision"},
     {R"({"model_type": "vlm", "text_config": {"model_type": "unheard_of"}})",
-     "c.json: model_type: model type 'vlm' around the text model 'unheard_of' is not modelled; known are llama, mistral, gpt2, torchvision"},
-    {R"({"model_type": "some_vlm", "llm_config": {}})", "c.json: llm_config: model_type: missing; is this the configuration of a model?"},
+     "c.json: model_type: model type 'vlm' around the text model 'unheard_of' is not modelled; known are llama, "
+     "mistral, gpt2, torchvision"},
+    {R"({"model_type": "some_vlm", "llm_config": {}})",
+     "c.json: llm_config: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": "some_vlm", "text_config": {"model_type": "llama", "hidden_size": 0}})",
      "c.json: text_config: hidden_size: 0 is out of range; expected a whole number from 1 to 16777216"},
 };
 INSTANTIATE_TEST_SUITE_P(ModelTypes, ConfigError, ::testing::ValuesIn(kTypes));
 
 constexpr Wrong kNumbers[] = {
-    {R"({"model_type": "llama", "hidden_size": 0})", "c.json: hidden_size: 0 is out of range; expected a whole number from 1 to 16777216"},
-    {R"({"model_type": "llama", "vocab_size": -1})", "c.json: vocab_size: -1 is out of range; expected a whole number from 1 to 67108864"},
+    {R"({"model_type": "llama", "hidden_size": 0})",
+     "c.json: hidden_size: 0 is out of range; expected a whole number from 1 to 16777216"},
+    {R"({"model_type": "llama", "vocab_size": -1})",
+     "c.json: vocab_size: -1 is out of range; expected a whole number from 1 to 67108864"},
     {R"({"model_type": "llama", "num_hidden_layers": 1000000})",
      "c.json: num_hidden_layers: 1000000 is out of range; expected a whole number from 1 to 10000"},
     {R"({"model_type": "llama", "num_hidden_layers": 2.5})",
@@ -66,7 +73,8 @@ constexpr Wrong kNumbers[] = {
      "c.json: hidden_size: [...] is not a number; expected a whole number from 1 to 16777216"},
     {R"({"model_type": "llama", "hidden_size": Infinity})",
      "c.json: hidden_size: \"Infinity\" is not a number; expected a whole number from 1 to 16777216"},
-    {R"({"model_type": "llama", "hidden_size": null})", "c.json: hidden_size: is null; give a value, or leave the field out for 4096"},
+    {R"({"model_type": "llama", "hidden_size": null})",
+     "c.json: hidden_size: is null; give a value, or leave the field out for 4096"},
     {R"({"model_type": "llama", "tie_word_embeddings": 1})", "c.json: tie_word_embeddings: expected true or false"},
     {R"({"model_type": "llama", "attention_bias": null})",
      "c.json: attention_bias: is null; give a value, or leave the field out for false"},
@@ -77,7 +85,8 @@ constexpr Wrong kNumbers[] = {
      "c.json: num_key_value_heads: is null; give a value, or leave the field out for 8"},
     {R"({"model_type": "mistral", "sliding_window": 0})",
      "c.json: sliding_window: 0 is out of range; expected a whole number from 1 to 1073741824"},
-    {R"({"model_type": "gpt2", "n_embd": null})", "c.json: n_embd: is null; give a value, or leave the field out for 768"},
+    {R"({"model_type": "gpt2", "n_embd": null})",
+     "c.json: n_embd: is null; give a value, or leave the field out for 768"},
     {R"({"model_type": "gpt2", "resid_pdrop": -0.1})",
      "c.json: resid_pdrop: -0.1 is no dropout probability; expected 0 or more and less than 1"},
     {R"({"model_type": "llama", "hidden_size": 16777216, "num_attention_heads": 4096, "intermediate_size": 16777216, "num_hidden_layers": 10000})",
@@ -98,7 +107,8 @@ constexpr Wrong kHeads[] = {
      "c.json: num_key_value_heads: 8 key and value heads do not divide 4 query heads; set a divisor"},
     {R"({"model_type": "llama", "num_attention_heads": 1024, "head_dim": 65536})",
      "c.json: head_dim: 1024 heads of 65536 are wider than any model; expected at most 16777216 in all"},
-    {R"({"model_type": "llama", "head_dim": 127})", "c.json: head_dim: 127 is odd; the rotary embedding turns pairs, set an even one"},
+    {R"({"model_type": "llama", "head_dim": 127})",
+     "c.json: head_dim: 127 is odd; the rotary embedding turns pairs, set an even one"},
     {R"({"model_type": "gpt2", "n_head": 7})", "c.json: n_head: 7 heads do not divide n_embd 768; change one of them"},
 };
 INSTANTIATE_TEST_SUITE_P(Heads, ConfigError, ::testing::ValuesIn(kHeads));
@@ -107,25 +117,31 @@ constexpr Wrong kNames[] = {
     {R"({"model_type": "llama", "hidden_act": "sillu"})",
      "c.json: hidden_act: activation 'sillu' is not modelled; did you mean silu?"},
     {R"({"model_type": "gpt2", "activation_function": "quadratic"})",
-     "c.json: activation_function: activation 'quadratic' is not modelled; known are silu, swish, gelu, gelu_pytorch_tanh, "
+     "c.json: activation_function: activation 'quadratic' is not modelled; known are silu, swish, gelu, "
+     "gelu_pytorch_tanh, "
      "gelu_new, relu, tanh, sigmoid, linear"},
-    {R"({"model_type": "llama", "hidden_act": null})", "c.json: hidden_act: is null; give a value, or leave the field out for silu"},
+    {R"({"model_type": "llama", "hidden_act": null})",
+     "c.json: hidden_act: is null; give a value, or leave the field out for silu"},
     {R"({"model_type": "llama", "hidden_act": {"name": "silu"}})", "c.json: hidden_act: expected a text"},
     {R"({"model_type": "llama", "rope_scaling": "linear"})",
-     "c.json: rope_scaling: \"linear\" is no object; expected one such as {\"rope_type\": \"linear\", \"factor\": 2.0}"},
+     "c.json: rope_scaling: \"linear\" is no object; expected one such as {\"rope_type\": \"linear\", \"factor\": "
+     "2.0}"},
     {R"({"model_type": "llama", "rope_scaling": {"type": "longrop"}})",
      "c.json: rope_scaling: type 'longrop' is not modelled; did you mean longrope?"},
     {R"({"model_type": "llama", "rope_parameters": {"rope_type": null, "type": "linear"}})",
-     "c.json: rope_parameters: rope_type 'null' is not modelled; known are default, linear, dynamic, yarn, longrope, llama3, proportional"},
+     "c.json: rope_parameters: rope_type 'null' is not modelled; known are default, linear, dynamic, yarn, longrope, "
+     "llama3, proportional"},
     {R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 0}})",
-     "c.json: rope_scaling: original_max_position_embeddings: 0 is out of range; expected a whole number from 1 to 1073741824"},
+     "c.json: rope_scaling: original_max_position_embeddings: 0 is out of range; expected a whole number from 1 to "
+     "1073741824"},
     {R"({"model_type": "gpt2", "add_cross_attention": true})",
      "c.json: add_cross_attention: cross attention in GPT-2 is not modelled; set it to false"},
 };
 INSTANTIATE_TEST_SUITE_P(Names, ConfigError, ::testing::ValuesIn(kNames));
 
 TEST(ConfigErrors, DeepNestingIsRefused) {
-  const std::string deep = R"({"model_type": "llama", "x": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  const std::string deep =
+      R"({"model_type": "llama", "x": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_EQ(error_of(deep), "c.json: nested deeper than 64 levels; this is not a model's configuration");
 }
 

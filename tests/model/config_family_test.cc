@@ -32,7 +32,8 @@ TEST(NestedText, AWrapperGivesItsTextModelAndSaysSo) {
 }
 
 TEST(NestedText, AKnownOuterTypeIsReadItself) {
-  const Architecture got = build(R"({"model_type": "llama", "num_hidden_layers": 3, "text_config": {"model_type": "gpt2"}})");
+  const Architecture got =
+      build(R"({"model_type": "llama", "num_hidden_layers": 3, "text_config": {"model_type": "gpt2"}})");
   EXPECT_EQ(got.family, "llama");
   EXPECT_EQ(got.layer_count(), 3);
   EXPECT_TRUE(got.notes.empty());
@@ -78,7 +79,8 @@ TEST(SetField, RefusesNonsense) {
   std::string deep = "a";
   for (int i = 0; i < 100'000; ++i) deep += ".a";
   const std::string shown = deep.substr(0, 60);
-  EXPECT_EQ(set("{}", deep + "=3"), std::string("--set: '").append(shown).append("...' reaches deeper than any configuration"));
+  EXPECT_EQ(set("{}", deep + "=3"),
+            std::string("--set: '").append(shown).append("...' reaches deeper than any configuration"));
 }
 
 TEST(SetField, NestingInAValueIsLimited) {
@@ -88,12 +90,13 @@ TEST(SetField, NestingInAValueIsLimited) {
 
 TEST(ReadsField, SaysWhetherAnythingDependsOnIt) {
   const Json llama = json(R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3"}})");
-  for (const std::string_view read : {"model_type", "hidden_size", "head_dim", "tie_word_embeddings", "hidden_act",
-                                      "rope_scaling.rope_type", "mlp_bias", "attention_dropout", "num_key_value_heads"}) {
+  for (const std::string_view read :
+       {"model_type", "hidden_size", "head_dim", "tie_word_embeddings", "hidden_act", "rope_scaling.rope_type",
+        "mlp_bias", "attention_dropout", "num_key_value_heads"}) {
     EXPECT_TRUE(reads_field(llama, read)) << read;
   }
-  for (const std::string_view unread : {"rope_theta", "rms_norm_eps", "hiden_size", "n_layer", "text_config.hidden_size",
-                                        "rope_scaling.factor", "sliding_window", ""}) {
+  for (const std::string_view unread : {"rope_theta", "rms_norm_eps", "hiden_size", "n_layer",
+                                        "text_config.hidden_size", "rope_scaling.factor", "sliding_window", ""}) {
     EXPECT_FALSE(reads_field(llama, unread)) << unread;
   }
   const Json wrapper = json(R"({"model_type": "some_vlm", "text_config": {"model_type": "llama"}})");
@@ -111,7 +114,8 @@ TEST(Limits, WhatPeopleAskAboutIsCounted) {
 TEST(Limits, WhatOverflowsIsRefused) {
   const Architecture small = build(R"({"model_type": "llama"})");
   EXPECT_EQ(to_string(check_size(small, 1, 1 << 26).error()),
-            "--seq-len: 1 sequences of 67108864 tokens through 32 layers take more than can be counted; use a smaller micro-batch "
+            "--seq-len: 1 sequences of 67108864 tokens through 32 layers take more than can be counted; use a smaller "
+            "micro-batch "
             "or shorter sequences");
   EXPECT_FALSE(check_size(small, std::int64_t{1} << 62, 1));
   EXPECT_FALSE(check_size(small, INT64_MAX, INT64_MAX));

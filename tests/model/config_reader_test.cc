@@ -54,7 +54,9 @@ TEST(LlamaConfig, WidthOfAHeadNeedNotFollowFromTheHiddenSize) {
 }
 
 TEST(LlamaConfig, KeysThatDoNotMatterMayHoldAnything) {
-  EXPECT_EQ(llama(R"({"rms_norm_eps": NaN, "time_step_limit": [0.0, Infinity], "x": -Infinity, "bos_token_id": {}})").hidden, 4096);
+  EXPECT_EQ(
+      llama(R"({"rms_norm_eps": NaN, "time_step_limit": [0.0, Infinity], "x": -Infinity, "bos_token_id": {}})").hidden,
+      4096);
 }
 
 TEST(LlamaConfig, OfAKeyThatIsThereTwiceTheLastCounts) {
@@ -153,7 +155,8 @@ constexpr Form kForms[] = {
     {R"({"rope_scaling": {"type": "linear", "rope_type": "yarn"}})", "yarn", 2048},
     // The length before stretching: top level over nested, and only where the type stretches.
     {R"({"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 55}})", "yarn", 55},
-    {R"({"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 55}, "original_max_position_embeddings": 77})", "yarn", 77},
+    {R"({"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 55}, "original_max_position_embeddings": 77})",
+     "yarn", 77},
     {R"({"rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 77})", "longrope", 77},
     {R"({"rope_scaling": {"type": "dynamic", "original_max_position_embeddings": 55}})", "dynamic", 2048},
     // LlamaRotaryEmbedding turns whole heads whatever the fraction says.
