@@ -3,27 +3,45 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <utility>
 
 namespace ullage::memory {
 namespace {
+
+// What a block takes out of the allocator, without a division where the granularity is a power of two.
+class BlockBytes {
+ public:
+  explicit BlockBytes(const Timeline& timeline)
+      : blocks_(timeline.blocks.data()),
+        granularity_(timeline.granularity_bytes),
+        mask_((granularity_ & (granularity_ - 1)) == 0 ? granularity_ - 1 : -1) {}
+
+  std::int64_t operator()(BlockId id) const {
+    const std::int64_t bytes = blocks_[id].requested_bytes;
+    return mask_ >= 0 ? (bytes + mask_) & ~mask_ : round_up(bytes, granularity_);
+  }
+
+ private:
+  const Block* blocks_;
+  std::int64_t granularity_;
+  std::int64_t mask_;  // -1: not a power of two
+};
 
 // Live bytes while events are applied in order. The current component of each block is kept, because a free event
 // tells only which block goes.
 class Live {
  public:
-  Live(const Timeline& timeline, const std::vector<std::int64_t>& block_bytes)
-      : block_bytes_(block_bytes), component_(timeline.blocks.size(), Component::temporaries) {}
+  explicit Live(const Timeline& timeline)
+      : block_bytes_(timeline), component_(timeline.blocks.size(), Component::temporaries) {}
 
   void apply(const Event& event) {
     if (event.space != Space::device) return;
     if (event.kind == EventKind::alloc) {
       component_[event.block] = event.component;
-      add(event.component, block_bytes_[event.block]);
+      add(event.component, block_bytes_(event.block));
     } else if (event.kind == EventKind::free) {
-      add(component_[event.block], -block_bytes_[event.block]);
+      add(component_[event.block], -block_bytes_(event.block));
     } else if (event.kind == EventKind::retag) {
-      const std::int64_t bytes = block_bytes_[event.block];
+      const std::int64_t bytes = block_bytes_(event.block);
       add(component_[event.block], -bytes);
       component_[event.block] = event.component;
       add(event.component, bytes);
@@ -40,69 +58,59 @@ class Live {
     bytes_ += bytes;
   }
 
-  const std::vector<std::int64_t>& block_bytes_;
+  BlockBytes block_bytes_;
   std::vector<Component> component_;
   ByComponent by_component_{};
   std::int64_t bytes_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
-std::vector<std::int64_t> rounded_bytes(const Timeline& timeline) {
-  std::vector<std::int64_t> out(timeline.blocks.size());
-  const std::int64_t granularity = timeline.granularity_bytes;
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = round_up(timeline.blocks[i].requested_bytes, granularity);
-  return out;
-}
-
-// Where the highest moments lie: one pass that knows nothing of components.
-std::vector<std::uint32_t> highest_moments(const Timeline& timeline, const std::vector<std::int64_t>& block_bytes,
-                                           std::span<const std::uint32_t> asked) {
-  std::vector<std::uint32_t> out;
-  std::int64_t live = 0;
-  std::int64_t highest = 0;
-  std::uint32_t where = asked.front();
-  std::uint32_t position = 0;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    for (; position < asked[i]; ++position) {
-      const Event& event = timeline.events[position];
-      if (event.space != Space::device) continue;
-      if (event.kind == EventKind::alloc) live += block_bytes[event.block];
-      else if (event.kind == EventKind::free) live -= block_bytes[event.block];
-      if (i > 0 && live > highest) {
-        highest = live;
-        where = position + 1;
-      }
-    }
-    if (i == 0) highest = live;
-    out.push_back(where);
+// The highest moment so far. It is only noted while memory rises and taken down when the rise ends: most new records
+// last for one event.
+class Summit {
+ public:
+  void begin(const Live& live, std::uint32_t position) {
+    highest_ = live.bytes();
+    moment_ = live.moment(position);
   }
-  return out;
-}
+  void risen(const Live& live, std::uint32_t position) {
+    if (live.bytes() <= highest_) return;
+    highest_ = live.bytes();
+    rising_ = position;
+  }
+  // To be called before anything but an allocation is applied.
+  void settle(const Live& live) {
+    if (rising_ == kNone) return;
+    moment_ = live.moment(rising_);
+    rising_ = kNone;
+  }
+  const Moment& moment() const { return moment_; }
+
+ private:
+  std::int64_t highest_ = 0;
+  std::uint32_t rising_ = kNone;
+  Moment moment_;
+};
 
 }  // namespace
 
 Sweep sweep(const Timeline& timeline, std::span<const std::uint32_t> events) {
   Sweep out;
   if (events.empty()) return out;
-  const std::vector<std::int64_t> block_bytes = rounded_bytes(timeline);
-  const std::vector<std::uint32_t> peaks = highest_moments(timeline, block_bytes, events);
-  out.at.resize(events.size());
-  out.highest.resize(events.size());
-  // Both kinds of moments come in order, so one more pass serves them all.
-  std::vector<std::pair<std::uint32_t, Moment*>> wanted;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    wanted.emplace_back(events[i], &out.at[i]);
-    wanted.emplace_back(peaks[i], &out.highest[i]);
-  }
-  std::stable_sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  Live live(timeline, block_bytes);
+  Live live(timeline);
   std::uint32_t position = 0;
-  for (const auto& [event, moment] : wanted) {
-    for (; position < event; ++position) live.apply(timeline.events[position]);
-    *moment = live.moment(event);
+  for (; position < events.front(); ++position) live.apply(timeline.events[position]);
+  Summit summit;
+  summit.begin(live, position);
+  for (const std::uint32_t asked : events) {
+    for (; position < asked; ++position) {
+      const Event& event = timeline.events[position];
+      if (event.kind != EventKind::alloc) summit.settle(live);
+      live.apply(event);
+      if (event.kind == EventKind::alloc) summit.risen(live, position + 1);
+    }
+    summit.settle(live);
+    out.at.push_back(live.moment(position));
+    out.highest.push_back(summit.moment());
   }
   return out;
 }
@@ -118,8 +126,8 @@ Moment peak_between(const Timeline& timeline, std::uint32_t from, std::uint32_t 
 }
 
 std::vector<Part> parts_at(const Timeline& timeline, std::uint32_t event) {
-  const std::vector<std::int64_t> block_bytes = rounded_bytes(timeline);
-  Live live(timeline, block_bytes);
+  const BlockBytes block_bytes(timeline);
+  Live live(timeline);
   std::vector<bool> alive(timeline.blocks.size(), false);
   for (std::uint32_t i = 0; i < event; ++i) {
     const Event& e = timeline.events[i];
@@ -140,7 +148,7 @@ std::vector<Part> parts_at(const Timeline& timeline, std::uint32_t event) {
     part.layer = block.layer;
     part.name = name;
     part.module = module;
-    part.bytes += block_bytes[id];
+    part.bytes += block_bytes(id);
     ++part.blocks;
   }
   std::vector<Part> out;

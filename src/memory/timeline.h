@@ -39,33 +39,35 @@ enum class EventKind : std::uint8_t {
 // Where the memory is.
 enum class Space : std::uint8_t { device, host, host_pinned };
 
+// The three kinds of rows that come by the ten thousand have no initialisers, so that tables of them are copied as
+// bytes: always write all fields, `{…}`.
 struct Event {
-  std::uint32_t block = 0;  // index into blocks; for segment events into segments
-  EventKind kind = EventKind::alloc;
-  Component component = Component::temporaries;  // what the block is for from this event on
-  Space space = Space::device;
-  std::uint8_t stream = 0;
+  std::uint32_t block;  // index into blocks; for segment events into segments
+  EventKind kind;
+  Component component;  // what the block is for from this event on; of a free, what it was for
+  Space space;
+  std::uint8_t stream;
   friend bool operator==(const Event&, const Event&) = default;
 };
 
 struct Block {
-  std::int64_t requested_bytes = 0;  // as the program asked; the allocator rounds (Timeline::block_bytes)
-  OpId op = kNone;                   // who made it
-  NameId label = 0;                  // a name of its own: a parameter's, "input_ids"; 0: the operator's name serves
-  std::int16_t layer = kNoLayer;     // the layer it belongs to, kNoLayer outside of layers
+  std::int64_t requested_bytes;  // as the program asked; the allocator rounds (Timeline::block_bytes)
+  OpId op;                       // who made it, or kNone
+  NameId label;                  // a name of its own: a parameter's, "input_ids"; 0: the operator's name serves
+  std::int16_t layer;            // the layer it belongs to, kNoLayer outside of layers
   friend bool operator==(const Block&, const Block&) = default;
 };
 
 enum class Phase : std::uint8_t { setup, forward, backward, recompute, optimizer, communication, other };
 
 struct OpRecord {
-  std::int64_t flops = 0;         // floating-point operations: two for a multiply-accumulate
-  std::int64_t bytes_moved = 0;   // read and written once each, in device memory
-  std::uint32_t first_event = 0;  // the operator's events start here
-  NameId name = 0;                // "mm", "silu_backward"
-  NameId module = 0;              // "self_attn.q_proj"; the layer's number stands in `layer`
-  std::int16_t layer = kNoLayer;
-  Phase phase = Phase::other;
+  std::int64_t flops;         // floating-point operations: two for a multiply-accumulate
+  std::int64_t bytes_moved;   // read and written once each, in device memory
+  std::uint32_t first_event;  // the operator's events start here
+  NameId name;                // "mm", "silu_backward"
+  NameId module;              // "self_attn.q_proj"; the layer's number stands in `layer`
+  std::int16_t layer;
+  Phase phase;
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 

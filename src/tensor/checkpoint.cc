@@ -34,8 +34,7 @@ void fill(Checkpoint& checkpoint, const Tensor& tensor) {
 
 void save(Node* node, const Tensor& tensor, bool output) {
   if (node == nullptr) return;
-  assert(node->saved_count < kMaxSaved);
-  Saved& slot = node->saved[node->saved_count++];
+  Saved& slot = node->saved.push_back({});
   Context& context = *node->context;
   if (context.discarding) return;
   if (!context.hooks.empty() && !context.hooks.back().rerun) {
@@ -65,7 +64,7 @@ void run_again(Checkpoint& checkpoint) {
 void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const Tensor saved = unpack(node, 0);
-  const Tensor extra = node.saved_count > 1 ? unpack(node, 1) : Tensor{};
+  const Tensor extra = node.saved.size() > 1 ? unpack(node, 1) : Tensor{};
   Tensor input = detach(saved);
   input.impl()->leaf_requires_grad = true;
   Tensor output;

@@ -64,8 +64,6 @@ using Gradients = SmallList<Tensor, 3>;
 // incoming gradients stay alive in `in` until the engine drops them.
 using BackwardFunction = void (*)(Node& node, Gradients& in, Gradients& out);
 
-inline constexpr std::size_t kMaxSaved = 8;
-
 struct Node {
   std::uint32_t refs = 0;
   std::uint32_t epoch = 0;        // of the backward pass that last counted this node
@@ -77,8 +75,7 @@ struct Node {
   Context* context = nullptr;
   SmallList<Edge, 3> edges;
   SmallList<GradientInput, 1> inputs;
-  Saved saved[kMaxSaved];
-  std::uint8_t saved_count = 0;
+  SmallList<Saved, 3> saved;
   // Whatever the operator has to remember; each operator says what.
   std::int64_t number[3] = {0, 0, 0};
   Dims dims;

@@ -29,8 +29,8 @@ std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal
 template <Op kOp>
 void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
-  Tensor held[kMaxSaved];
-  for (std::size_t i = 0; i < node.saved_count; ++i) held[i] = unpack(node, i);
+  std::vector<Tensor> held;
+  for (std::size_t i = 0; i < node.saved.size(); ++i) held.push_back(unpack(node, i));
   const std::int64_t flops = attention_flops(held[0], held[1], node.number[0] != 0) * 5 / 2;
   context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
   // CUDA's flash kernel lays each gradient out as its tensor.

@@ -88,6 +88,11 @@ class SmallList {
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return i < N ? first_[i] : (*rest_)[i - N]; }
   const T& operator[](std::size_t i) const { return i < N ? first_[i] : (*rest_)[i - N]; }
+  void clear() {
+    for (std::size_t i = 0; i < size_ && i < N; ++i) first_[i] = T{};
+    rest_.reset();
+    size_ = 0;
+  }
   T& push_back(T value) {
     if (size_ >= N) grow();
     T& place = (*this)[size_++];

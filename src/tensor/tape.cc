@@ -70,7 +70,7 @@ class Engine {
       node->backward(*node, in, out);
       fit_to_receivers(*node, out);
     }
-    release_saved(*node);
+    node->saved.clear();
     for (std::size_t i = 0; i < node->edges.size(); ++i) deliver(node->edges[i], std::move(out[i]));
   }
 
@@ -82,11 +82,6 @@ class Engine {
       if (!(out[i].sizes() == expected.sizes)) out[i] = sum_to(std::move(out[i]), expected.sizes);
       if (out[i].dtype() != expected.dtype) out[i] = to(std::move(out[i]), expected.dtype);
     }
-  }
-
-  static void release_saved(Node& node) {
-    for (std::size_t i = 0; i < node.saved_count; ++i) node.saved[i] = Saved{};
-    node.saved_count = 0;
   }
 
   void deliver(Edge& edge, Tensor gradient) {

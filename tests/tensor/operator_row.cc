@@ -228,7 +228,7 @@ class Replay {
     std::multimap<std::string, std::int64_t> ours;
     std::vector<const tensor::Storage*> seen;
     for (const Node* node : graph()) {
-      for (std::size_t i = 0; i < node->saved_count; ++i) {
+      for (std::size_t i = 0; i < node->saved.size(); ++i) {
         const Tensor& tensor = node->saved[i].tensor;
         if (!tensor || tensor.storage().bytes == 0) continue;
         if (std::find(seen.begin(), seen.end(), &tensor.storage()) != seen.end()) continue;
@@ -251,7 +251,7 @@ class Replay {
   void compare_tickets() {
     std::int64_t ours = 0;
     for (const Node* node : graph()) {
-      for (std::size_t i = 0; i < node->saved_count; ++i) ours += node->saved[i].ticket ? 1 : 0;
+      for (std::size_t i = 0; i < node->saved.size(); ++i) ours += node->saved[i].ticket ? 1 : 0;
     }
     const auto theirs = row_.json.at("tickets").get<std::int64_t>();
     // What no saved tensor leaves behind, and a tensor saved twice, are the operator's own affair.
