@@ -63,6 +63,17 @@ TEST(LlamaConfig, OfAKeyThatIsThereTwiceTheLastCounts) {
   EXPECT_EQ(llama(R"({"hidden_size": 64, "hidden_size": 128, "num_attention_heads": 4})").hidden, 128);
 }
 
+// Beyond 64 KiB another parser's object is used on the way.
+TEST(LlamaConfig, ALargeFileIsReadLikeASmallOne) {
+  std::string labels = "{";
+  for (int i = 0; i < 10'000; ++i) labels += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"LABEL\"";
+  const std::string text = R"({"hidden_size": 64, "num_attention_heads": 4, "hidden_size": 128, "eps": NaN, "id2label": )" + labels + "}}";
+  EXPECT_EQ(llama(text).hidden, 128);
+  const auto cut = parse_json(text.substr(0, text.size() - 1), "c");
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().where, "c: byte " + std::to_string(text.size()));
+}
+
 TEST(MistralConfig, Defaults) {
   const DecoderConfig c = mistral("{}");
   EXPECT_EQ(c.vocab, 32000);
