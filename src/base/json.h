@@ -18,7 +18,7 @@ namespace ullage {
 using Json = nlohmann::ordered_json;
 
 // Configurations are kilobytes; anything beyond this is not one and is refused unread.
-inline constexpr std::int64_t kMaxJsonBytes = 16 * 1024 * 1024;
+inline constexpr std::int64_t kMaxJsonBytes = 4 * 1024 * 1024;
 inline constexpr int kMaxJsonDepth = 64;
 
 // Parses a whole document. Fails on syntax (with the byte offset), on depth beyond kMaxJsonDepth, on size. Of a key

@@ -4,7 +4,6 @@
 #include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/run.h"
-#include "cli/size_check.h"
 #include "cli/train_options.h"
 #include "report/inspection.h"
 
@@ -44,7 +43,7 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
   out.optimizer = pt::Optimizer::none;
   out.loss = pt::Loss::none;
   out.step = pt::Step::forward;
-  return check_countable(architecture, out).map([&] { return out; });
+  return out;
 }
 
 Expected<report::Inspection> inspect_model(const Invocation& call, DType dtype) {

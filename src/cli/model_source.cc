@@ -148,7 +148,8 @@ void note_quantisation(Source& source) {
 void note_unread_fields(Source& source, const std::vector<std::string>& fields) {
   for (const std::string& field : fields) {
     const std::string path = field.substr(0, field.find('='));
-    if (!model::reads_field(source.config, path)) source.warnings.push_back({Text::warn_field_not_read, {{"field", path}}});
+    if (!model::reads_field(source.config, path))
+      source.warnings.push_back({Text::warn_field_not_read, {{"field", path}}});
   }
 }
 

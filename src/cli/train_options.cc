@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "cli/size_check.h"
-
 namespace ullage::cli {
 namespace {
 
@@ -229,8 +227,6 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
   if (auto checked = check_all(arguments, architecture); !checked) return tl::unexpected<Error>(checked.error());
   const auto options = read_options(arguments, architecture);
   if (!options) return tl::unexpected<Error>(options.error());
-  if (auto countable = check_countable(architecture, *options); !countable)
-    return tl::unexpected<Error>(countable.error());
   TrainSetup out{*options,
                  settings_of(arguments, architecture, *options),
                  defaults_messages(arguments, architecture, *options),

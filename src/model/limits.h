@@ -23,6 +23,7 @@ Expected<void> check_parameters(const Architecture& architecture, std::string_vi
 // The same for a forward and backward pass over micro_batch sequences of seq_len tokens (both positive), with every
 // activation kept, attention's scores written out and everything in fp32. The number of operators needs no bound here:
 // it follows from the number of layers, which the configuration's reader limits.
+// Of an image network seq_len is the number of pixels.
 Expected<void> check_size(const Architecture& architecture, std::int64_t micro_batch, std::int64_t seq_len);
 
 }  // namespace ullage::model

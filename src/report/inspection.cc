@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "base/bytes.h"
+
 namespace ullage::report {
 namespace {
 
@@ -79,8 +81,8 @@ class Modules {
 
   void add(const memory::OpRecord& op, std::string_view module, bool product) {
     ModuleLine& line = find(op.layer != memory::kNoLayer, module);
-    line.flops += op.flops;
-    if (product) line.macs += op.flops / 2;
+    line.flops = add_saturated(line.flops, op.flops);
+    if (product) line.macs = add_saturated(line.macs, op.flops / 2);
   }
 
   // Parameters go to the module that their name begins with.
@@ -147,8 +149,8 @@ Inspection inspect(const model::Architecture& architecture, const engines::pytor
   out.parameters = parameter_lines(architecture);
   out.modules = module_lines(architecture, out.parameters, forward.timeline);
   for (const ModuleLine& line : out.modules) {
-    out.flops += line.flops;
-    out.macs += line.macs;
+    out.flops = add_saturated(out.flops, line.flops);
+    out.macs = add_saturated(out.macs, line.macs);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "report/describe.h"
 #include "report/layout.h"
 #include "report/part_names.h"
@@ -162,16 +163,20 @@ void write_layers(TextPage& page, const Prediction& p) {
 
 std::string tera(std::int64_t flops) { return fmt::format("{:.3f}", static_cast<double>(flops) * 1e-12); }
 
+std::int64_t all_flops(const Work& w) {
+  return add_saturated(add_saturated(w.forward_flops, w.backward_flops),
+                       add_saturated(w.recompute_flops, w.optimizer_flops));
+}
+
 void write_work(TextPage& page, const Prediction& p) {
   const Work& w = p.work;
   page.line();
-  page.paragraph(
-      page.say(Message{Text::work_line,
-                       {{"all", tera(w.forward_flops + w.backward_flops + w.recompute_flops + w.optimizer_flops)},
-                        {"forward", tera(w.forward_flops)},
-                        {"backward", tera(w.backward_flops)},
-                        {"recompute", tera(w.recompute_flops)}}}),
-      0);
+  page.paragraph(page.say(Message{Text::work_line,
+                                  {{"all", tera(all_flops(w))},
+                                   {"forward", tera(w.forward_flops)},
+                                   {"backward", tera(w.backward_flops)},
+                                   {"recompute", tera(w.recompute_flops)}}}),
+                 0);
 }
 
 std::string shown(const Setting& setting) {

@@ -244,8 +244,10 @@ TEST(Sizes, EveryDimensionAtItsLargestIsRefusedInsteadOfOverflowing) {
 TEST(Sizes, ALargeBatchOfLongSequencesIsRefusedInsteadOfOverflowing) {
   const Captured captured = run(std::string("train ") + kLlama + " --micro-batch 1048576 --seq-len 67108864");
   EXPECT_EQ(captured.status, 2);
-  EXPECT_EQ(captured.err,
-            "ullage: --seq-len: more than can be counted; use a smaller micro-batch or shorter sequences\n");
+  EXPECT_EQ(
+      captured.err,
+      "ullage: --seq-len: 1048576 sequences of 67108864 tokens through 22 layers take more than can be counted; use a "
+      "smaller micro-batch or shorter sequences\n");
 }
 
 }  // namespace

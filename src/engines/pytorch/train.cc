@@ -5,6 +5,7 @@
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
 #include "model/family.h"
+#include "model/limits.h"
 #include "tensor/tape.h"
 
 namespace ullage::engines::pytorch {
@@ -144,7 +145,12 @@ Expected<void> check_images(const model::Image& image, const TrainOptions& optio
 }
 
 Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
-  if (!architecture.image.arch.empty()) return check_images(architecture.image, options);
+  const bool image = !architecture.image.arch.empty();
+  if (image) {
+    if (auto sized = check_images(architecture.image, options); !sized) return sized;
+  }
+  const std::int64_t positions = image ? options.image_size * options.image_size : options.seq_len;
+  if (auto counted = model::check_size(architecture, options.micro_batch, positions); !counted) return counted;
   if (architecture.positions.weight && options.seq_len > architecture.max_positions) {
     return fail(ErrorCode::invalid_argument, "--seq-len",
                 fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len,
