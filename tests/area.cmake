@@ -44,6 +44,6 @@ function(ullage_python_tests area)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME ${area}_${name} COMMAND ${ULLAGE_PYTHON} -B ${script})
     set_tests_properties(${area}_${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
-      "ULLAGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};ULLAGE_TEST_DATA=${PROJECT_SOURCE_DIR}/tests/data;ULLAGE_BINARY=${CMAKE_BINARY_DIR}/bin/ullage")
+      "ULLAGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};ULLAGE_TEST_DATA=${PROJECT_SOURCE_DIR}/tests/data;ULLAGE_BINARY=${CMAKE_BINARY_DIR}/bin/ullage;ULLAGE_SANITIZE=${ULLAGE_SANITIZE}")
   endforeach()
 endfunction()

@@ -4,7 +4,15 @@
 
 namespace ullage::tensor {
 
-Context::Context(Policy policy) : policy_(policy) {
+Context::Context(Policy policy) : Context(policy, nullptr, std::make_unique<Workspace>()) {}
+
+Context::Context(Policy policy, Workspace& workspace) : Context(policy, &workspace, nullptr) {}
+
+Context::Context(Policy policy, Workspace* workspace, std::unique_ptr<Workspace> own)
+    : own_workspace_(std::move(own)),
+      workspace_(workspace == nullptr ? *own_workspace_ : *workspace),
+      policy_(policy),
+      timeline_(workspace_.take()) {
   timeline_.granularity_bytes = policy_.granularity_bytes;
   for (const std::string_view name : kOpNames) timeline_.names.intern(name);
   timeline_.blocks.reserve(4096);
@@ -23,7 +31,7 @@ void Context::record_op(Op op, std::int64_t flops, std::int64_t bytes_moved) {
 }
 
 Ref<Storage> Context::allocate(std::int64_t bytes) {
-  Ref<Storage> storage(storages_.make());
+  Ref<Storage> storage(workspace_.storages_.make());
   storage->bytes = bytes;
   storage->context = this;
   storage->component = component;
@@ -36,7 +44,7 @@ Ref<Storage> Context::allocate(std::int64_t bytes) {
 }
 
 void Context::freed(const Storage& storage) {
-  if (storage.block == memory::kNone) return;
+  if (storage.block == memory::kNone || !recording_) return;
   timeline_.events.push_back({storage.block, memory::EventKind::free, storage.component, memory::Space::device, 0});
 }
 
@@ -62,7 +70,7 @@ void Context::start_section(std::int16_t new_layer) {
 }
 
 Tensor Context::make(const Dims& sizes, const Dims& strides, DType dtype) {
-  Tensor out(tensors_.make());
+  Tensor out(workspace_.tensors_.make());
   TensorImpl& impl = *out.impl();
   impl.dtype = dtype;
   impl.sizes = sizes;
@@ -75,7 +83,7 @@ Tensor Context::make(const Dims& sizes, const Dims& strides, DType dtype) {
 Tensor Context::make(const Dims& sizes, DType dtype) { return make(sizes, contiguous_strides(sizes), dtype); }
 
 Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) {
-  Tensor out(tensors_.make());
+  Tensor out(workspace_.tensors_.make());
   TensorImpl& impl = *out.impl();
   impl.dtype = of.dtype();
   impl.elements = numel(sizes);
@@ -89,19 +97,19 @@ Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) 
 void destroy(Storage* storage) {
   Context& context = *storage->context;
   context.freed(*storage);
-  context.storages_.give_back(storage);
+  context.workspace_.storages_.give_back(storage);
 }
 
 void destroy(TensorImpl* tensor) {
   // The pool must be reached before the tensor lets go of what leads to it.
   Context& context = *tensor->storage->context;
-  context.tensors_.give_back(tensor);
+  context.workspace_.tensors_.give_back(tensor);
 }
 
 void destroy(Ticket* ticket) {
   Context& context = *ticket->checkpoint->context;
   ticket->checkpoint->tickets[ticket->index] = nullptr;
-  context.tickets_.give_back(ticket);
+  context.workspace_.tickets_.give_back(ticket);
 }
 
 void destroy(Node* node) {
@@ -114,7 +122,7 @@ void destroy(Node* node) {
     context.dying_.pop_back();
     if (next->leaf) next->leaf->accumulator = nullptr;
     context.begin_section(next->layer);
-    context.nodes_.give_back(next);
+    context.workspace_.nodes_.give_back(next);
   }
   context.draining_ = false;
 }

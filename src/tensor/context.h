@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "tensor/node.h"
 #include "tensor/op_names.h"
 #include "tensor/policy.h"
+#include "tensor/workspace.h"
 
 namespace ullage::tensor {
 
@@ -25,13 +27,19 @@ struct Hook {
 class Context {
  public:
   explicit Context(Policy policy);
+  // `workspace` lends the memory and outlives the context.
+  Context(Policy policy, Workspace& workspace);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
 
   const Policy& policy() const { return policy_; }
   memory::Timeline& timeline() { return timeline_; }
-  memory::Timeline take_timeline() { return std::move(timeline_); }
+  // Ends the recording: what dies later leaves no trace.
+  memory::Timeline take_timeline() {
+    recording_ = false;
+    return std::move(timeline_);
+  }
   NameId intern(std::string_view name) { return timeline_.names.intern(name); }
 
   // --- recording -------------------------------------------------------------------------------------------------
@@ -53,8 +61,8 @@ class Context {
   Tensor make(const Dims& sizes, DType dtype);                       // contiguous
   Tensor make(const Dims& sizes, const Dims& strides, DType dtype);  // dense
   Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
-  Node* make_node() { return nodes_.make(); }
-  Ticket* make_ticket() { return tickets_.make(); }
+  Node* make_node() { return workspace_.nodes_.make(); }
+  Ticket* make_ticket() { return workspace_.tickets_.make(); }
 
   // --- state, saved and restored by the guards below ---------------------------------------------------------------
   bool grad_enabled = true;
@@ -76,21 +84,21 @@ class Context {
   const std::vector<Section>& sections() const { return sections_; }
 
  private:
+  Context(Policy policy, Workspace* workspace, std::unique_ptr<Workspace> own);
   void start_section(std::int16_t of_layer);
   friend void destroy(Storage*);
   friend void destroy(TensorImpl*);
   friend void destroy(Node*);
   friend void destroy(Ticket*);
 
+  std::unique_ptr<Workspace> own_workspace_;  // where none was lent
+  Workspace& workspace_;
   Policy policy_;
   memory::Timeline timeline_;
   std::vector<Section> sections_;
-  Pool<Storage> storages_;
-  Pool<TensorImpl> tensors_;
-  Pool<Node> nodes_;
-  Pool<Ticket> tickets_;
   std::vector<Node*> dying_;  // nodes being taken apart one after the other: graphs are deeper than the stack
   bool draining_ = false;
+  bool recording_ = true;
 };
 
 // Sets a field for the lifetime of the guard.

@@ -5,6 +5,7 @@
 namespace ullage::tensor {
 namespace {
 
+constexpr std::size_t kMostSaved = 8;             // by a fused kernel
 constexpr std::int64_t kLogSumExpAlignment = 32;  // of the memory-efficient kernel's row statistics
 
 // The memory-efficient kernel, and the CPU's in backward, write [batch, seq, heads, dim] and show it as
@@ -29,8 +30,10 @@ std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal
 template <Op kOp>
 void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
-  std::vector<Tensor> held;
-  for (std::size_t i = 0; i < node.saved.size(); ++i) held.push_back(unpack(node, i));
+  // Let go in reverse order, as C++ locals of the kernel's binding are.
+  Tensor held[kMostSaved];
+  assert(node.saved.size() <= kMostSaved);
+  for (std::size_t i = 0; i < node.saved.size(); ++i) held[i] = unpack(node, i);
   const std::int64_t flops = attention_flops(held[0], held[1], node.number[0] != 0) * 5 / 2;
   context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
   // CUDA's flash kernel lays each gradient out as its tensor.

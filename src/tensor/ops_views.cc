@@ -102,6 +102,7 @@ Tensor zeros_like(const Tensor& like) {
 Tensor view(Tensor x_in, Dims sizes_in) {
   const Tensor x = std::move(x_in);
   const Dims sizes = infer(sizes_in, x.numel());
+  if (x.contiguous()) return view_node(x, view_backward, sizes, contiguous_strides(sizes), x.sizes());
   Dims strides;
   [[maybe_unused]] const bool possible = view_strides(x.sizes(), x.strides(), sizes, strides);
   assert(possible);
@@ -185,6 +186,7 @@ Tensor contiguous(Tensor x_in) {
 Tensor reshape(Tensor x_in, Dims sizes_in) {
   Tensor x = std::move(x_in);
   const Dims sizes = infer(sizes_in, x.numel());
+  if (x.contiguous()) return view(std::move(x), sizes);
   Dims strides;
   if (view_strides(x.sizes(), x.strides(), sizes, strides)) {
     return view_node(x, view_backward, sizes, strides, x.sizes());

@@ -67,7 +67,8 @@ TEST(LlamaConfig, OfAKeyThatIsThereTwiceTheLastCounts) {
 TEST(LlamaConfig, ALargeFileIsReadLikeASmallOne) {
   std::string labels = "{";
   for (int i = 0; i < 10'000; ++i) labels += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"LABEL\"";
-  const std::string text = R"({"hidden_size": 64, "num_attention_heads": 4, "hidden_size": 128, "eps": NaN, "id2label": )" + labels + "}}";
+  const std::string text =
+      R"({"hidden_size": 64, "num_attention_heads": 4, "hidden_size": 128, "eps": NaN, "id2label": )" + labels + "}}";
   EXPECT_EQ(llama(text).hidden, 128);
   const auto cut = parse_json(text.substr(0, text.size() - 1), "c");
   ASSERT_FALSE(cut);

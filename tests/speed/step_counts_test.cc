@@ -11,7 +11,12 @@
 namespace ullage {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ULLAGE_SANITIZED
+#endif
+#endif
+#if defined(ULLAGE_SANITIZED) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 constexpr bool kRealBuild = false;
 #else
 constexpr bool kRealBuild = true;

@@ -17,28 +17,31 @@ namespace {
 
 using namespace engines::pytorch;
 
-// 80 layers, full recompute. Nothing is kept between calls, and each is of another width.
-Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, bool splice) {
+// 80 layers, full recompute. Nothing but room is kept between calls, and each is of another width.
+Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, bool splice, tensor::Workspace& workspace) {
   Json changed = config;
   changed["intermediate_size"] = config.value("intermediate_size", std::int64_t{0}) + 8 * call;
   const auto architecture = model::build_architecture(changed, "config");
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   TrainOptions options;
   options.recompute = Recompute::full;
-  const auto run = run_train_step(*architecture, options, splice);
+  auto run = run_train_step(*architecture, options, splice, &workspace);
   if (!run) return tl::unexpected<Error>(run.error());
   const std::uint32_t asked[] = {run->before_step, run->after_forward, run->after_backward, run->after_step,
                                  static_cast<std::uint32_t>(run->timeline.events.size())};
-  return memory::sweep(run->timeline, asked).highest.back().bytes;
+  const std::int64_t peak = memory::sweep(run->timeline, asked).highest.back().bytes;
+  workspace.give_back(std::move(run->timeline));
+  return peak;
 }
 
 int drive(std::int64_t steps, bool splice) {
   const auto entry = model::find_model("meta-llama/Llama-3.1-70B");
   if (!entry) return 1;
   std::int64_t sum = 0;
+  tensor::Workspace workspace;
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t call = 0; call < steps; ++call) {
-    const auto peak = peak_of_step(entry->config, call, splice);
+    const auto peak = peak_of_step(entry->config, call, splice, workspace);
     if (!peak) return 1;
     sum += *peak / steps;
   }

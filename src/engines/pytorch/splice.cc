@@ -149,13 +149,16 @@ class Shift {
 
 class Splicer {
  public:
-  Splicer(RecordedStep& step, const std::vector<Junction>& junctions, std::uint32_t copies)
+  Splicer(RecordedStep& step, const std::vector<Junction>& junctions, std::uint32_t copies,
+          tensor::Workspace& workspace)
       : step_(step),
         junctions_(junctions),
         copies_(copies),
         event_(junctions, &Section::event, copies),
         op_(junctions, &Section::op, copies),
-        block_(junctions, &Section::block, copies) {
+        block_(junctions, &Section::block, copies),
+        workspace_(workspace),
+        out_(workspace.take()) {
     shifted_blocks_.reserve(step.timeline.blocks.size());
     for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
   }
@@ -164,9 +167,9 @@ class Splicer {
   TrainRun run(std::int64_t layer_parameters) {
     stretch_stacked_norms(layer_parameters);
     Timeline& in = step_.timeline;
-    events_.reserve(in.events.size() + event_.total());
-    ops_.reserve(in.ops.size() + op_.total());
-    blocks_.reserve(in.blocks.size() + block_.total());
+    out_.events.reserve(in.events.size() + event_.total());
+    out_.ops.reserve(in.ops.size() + op_.total());
+    out_.blocks.reserve(in.blocks.size() + block_.total());
     Section done{};
     for (const Junction& junction : junctions_) {
       copy_through(done, junction.pattern.from);
@@ -176,9 +179,10 @@ class Splicer {
     copy_through(done, {static_cast<std::uint32_t>(in.events.size()), static_cast<std::uint32_t>(in.ops.size()),
                         static_cast<std::uint32_t>(in.blocks.size()), memory::kNoLayer});
     for (memory::Mark& mark : in.marks) mark.event = event_(mark.event);
-    in.events = std::move(events_);
-    in.ops = std::move(ops_);
-    in.blocks = std::move(blocks_);
+    in.events.swap(out_.events);
+    in.ops.swap(out_.ops);
+    in.blocks.swap(out_.blocks);
+    workspace_.give_back(std::move(out_));
     for (std::uint32_t* moment : {&step_.moments.before_step, &step_.moments.after_forward,
                                   &step_.moments.after_backward, &step_.moments.after_step}) {
       *moment = event_(*moment);
@@ -219,9 +223,9 @@ class Splicer {
 
   void copy_through(const Section& from, const Section& to) {
     const Timeline& in = step_.timeline;
-    for (std::uint32_t i = from.event; i < to.event; ++i) events_.push_back(shifted(in.events[i]));
-    for (std::uint32_t i = from.op; i < to.op; ++i) ops_.push_back(shifted(in.ops[i]));
-    for (std::uint32_t i = from.block; i < to.block; ++i) blocks_.push_back(shifted(in.blocks[i]));
+    for (std::uint32_t i = from.event; i < to.event; ++i) out_.events.push_back(shifted(in.events[i]));
+    for (std::uint32_t i = from.op; i < to.op; ++i) out_.ops.push_back(shifted(in.ops[i]));
+    for (std::uint32_t i = from.block; i < to.block; ++i) out_.blocks.push_back(shifted(in.blocks[i]));
   }
 
   // The pattern, its copies, and the section behind them: the rows of the layer before, every reference moved on once
@@ -246,7 +250,7 @@ class Splicer {
     }
     for (std::uint32_t copy = 0; copy < times; ++copy) {
       for (std::uint32_t i = 0; i < size; ++i) rows[i].block += distances[i];
-      events_.insert(events_.end(), rows.begin(), rows.end());
+      out_.events.insert(out_.events.end(), rows.begin(), rows.end());
     }
   }
 
@@ -259,7 +263,7 @@ class Splicer {
         move(row.layer, junction.step);
         row.first_event += junction.pattern.events();
       }
-      ops_.insert(ops_.end(), rows.begin(), rows.end());
+      out_.ops.insert(out_.ops.end(), rows.begin(), rows.end());
     }
   }
 
@@ -273,7 +277,7 @@ class Splicer {
         move(rows[i].layer, junction.step);
         rows[i].op += pattern[i].op - before[i].op;
       }
-      blocks_.insert(blocks_.end(), rows.begin(), rows.end());
+      out_.blocks.insert(out_.blocks.end(), rows.begin(), rows.end());
     }
   }
 
@@ -286,9 +290,8 @@ class Splicer {
   std::uint32_t copies_;
   Shift event_, op_, block_;
   std::vector<std::uint32_t> shifted_blocks_;
-  std::vector<Event> events_;
-  std::vector<OpRecord> ops_;
-  std::vector<Block> blocks_;
+  tensor::Workspace& workspace_;
+  Timeline out_;  // the tables being filled
 };
 
 }  // namespace
@@ -306,15 +309,19 @@ TrainRun whole(RecordedStep step) {
 }
 
 std::optional<TrainRun> run_spliced(const model::Architecture& architecture,
-                                    const std::function<RecordedStep(const model::Architecture&)>& run) {
+                                    const std::function<RecordedStep(const model::Architecture&)>& run,
+                                    tensor::Workspace& workspace) {
   // One kind of layer only: with several the unit to repeat would be their period.
   if (architecture.layer_count() <= kSimulated || architecture.period() != 1) return std::nullopt;
   model::Architecture few = architecture;
   few.layers.resize(kSimulated);
   RecordedStep step = run(few);
   const auto junctions = find_junctions(step);
-  if (!junctions) return std::nullopt;
-  return Splicer(step, *junctions, static_cast<std::uint32_t>(architecture.layer_count() - kSimulated))
+  if (!junctions) {
+    workspace.give_back(std::move(step.timeline));
+    return std::nullopt;
+  }
+  return Splicer(step, *junctions, static_cast<std::uint32_t>(architecture.layer_count() - kSimulated), workspace)
       .run(static_cast<std::int64_t>(architecture.kinds[0].parameters.size()));
 }
 

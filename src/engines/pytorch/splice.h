@@ -35,6 +35,7 @@ TrainRun whole(RecordedStep step);
 // there. Returns nothing when that is not possible (too few layers, kinds that do not repeat) or when neighbouring
 // layers turn out not to be alike; the caller then runs in full.
 std::optional<TrainRun> run_spliced(const model::Architecture& architecture,
-                                    const std::function<RecordedStep(const model::Architecture&)>& run);
+                                    const std::function<RecordedStep(const model::Architecture&)>& run,
+                                    tensor::Workspace& workspace);
 
 }  // namespace ullage::engines::pytorch

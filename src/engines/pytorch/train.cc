@@ -26,11 +26,12 @@ namespace {
 
 class TrainStep {
  public:
-  TrainStep(const model::Architecture& architecture, const model::Family& family, const TrainOptions& options)
+  TrainStep(const model::Architecture& architecture, const model::Family& family, const TrainOptions& options,
+            t::Workspace& workspace)
       : architecture_(architecture),
         family_(family),
         options_(options),
-        context_(policy_of(options.kernels)),
+        context_(policy_of(options.kernels), workspace),
         state_(context_, architecture, options.dtype),
         modules_(context_, state_, options),
         optimizer_(context_, state_, options) {}
@@ -161,14 +162,17 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
 
 }  // namespace
 
-Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice) {
+Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice,
+                                  t::Workspace* workspace) {
   const model::Family* family = model::find_family(architecture.family);
   if (family == nullptr)
     return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
   if (auto checked = check(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
-  const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, options).run(); };
+  t::Workspace own;
+  t::Workspace& lent = workspace == nullptr ? own : *workspace;
+  const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, options, lent).run(); };
   if (splice) {
-    if (auto spliced = run_spliced(architecture, run)) return *std::move(spliced);
+    if (auto spliced = run_spliced(architecture, run, lent)) return *std::move(spliced);
   }
   return whole(run(architecture));
 }

@@ -8,6 +8,7 @@
 #include "engines/pytorch/options.h"
 #include "memory/attribution.h"
 #include "model/architecture.h"
+#include "tensor/workspace.h"
 
 namespace ullage::engines::pytorch {
 
@@ -23,8 +24,9 @@ struct TrainRun {
 
 // Runs the step on the architecture. With `splice`, equal layers in the middle are simulated a few times and their
 // stretch of the timeline is repeated; the result is the same, row for row (see splice.h).
+// A workspace, where one is given, lends the memory; give the timeline back to it when it has been read.
 // Fails when the set-up cannot be run (a sequence longer than learned positions, an image too small).
 Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options,
-                                  bool splice = true);
+                                  bool splice = true, tensor::Workspace* workspace = nullptr);
 
 }  // namespace ullage::engines::pytorch
