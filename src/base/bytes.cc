@@ -76,7 +76,7 @@ Expected<std::int64_t> parse_bytes(std::string_view text, std::string_view where
   for (const char* c = end; *c != '\0'; ++c) {
     if (*c != ' ') suffix += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
   }
-  const double factor = unit_factor(suffix);
+  const double factor = suffix.empty() && value != 0 ? 0 : unit_factor(suffix);
   if (end == copy.c_str() || factor == 0 || !std::isfinite(value) || value < 0 || value * factor >= 9.2e18) {
     return fail(ErrorCode::invalid_argument, std::string(where),
                 fmt::format("'{}' is not a size; write a number with a unit, such as 79.1GiB or 80GB", text));

@@ -40,7 +40,7 @@ constexpr std::int64_t add_saturated(std::int64_t a, std::int64_t b) {
 // for small values, so that "512 B" is not "0.00 GiB".
 std::string format_bytes(std::int64_t bytes, Unit unit = Unit::gib);
 
-// Reads "79.1GiB", "80GB", "81559 MiB", "1.5T", "1024" (bytes); units are case-insensitive, K/M/G/T alone
+// Reads "79.1GiB", "80GB", "81559 MiB", "1.5T", "512 B", "0"; units are case-insensitive, K/M/G/T alone
 // are binary. Fails on negative, empty, non-finite or larger than 2^63 - 1.
 Expected<std::int64_t> parse_bytes(std::string_view text, std::string_view where);
 

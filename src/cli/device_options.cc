@@ -1,5 +1,7 @@
 #include "cli/device_options.h"
 
+#include <fmt/core.h>
+
 #include "base/bytes.h"
 #include "hardware/catalogue.h"
 
@@ -11,7 +13,14 @@ Expected<void> adjust(hardware::Gpu& gpu, const Arguments& arguments, ChosenDevi
   if (!memory) return tl::unexpected<Error>(memory.error());
   const auto used = arguments.bytes("--used");
   if (!used) return tl::unexpected<Error>(used.error());
+  if (*memory && **memory == 0)
+    return fail(ErrorCode::invalid_argument, "--gpu-memory", "a card without memory fits nothing");
   if (*memory) hardware::set_usable(gpu, **memory);
+  if (*used && **used >= gpu.usable_bytes) {
+    return fail(ErrorCode::invalid_argument, "--used",
+                fmt::format("others cannot hold {} of a card that offers {}", format_bytes(**used),
+                            format_bytes(gpu.usable_bytes)));
+  }
   if (*used) {
     hardware::take_used(gpu, **used);
     device.assumptions.push_back({report::Text::assume_used, {{"bytes", report::Bytes{**used}}}});

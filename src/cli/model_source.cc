@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "model/catalogue.h"
 #include "model/family.h"
@@ -69,7 +70,7 @@ Expected<Source> read_config(const std::string& path, const Files& files) {
   return files.read(path, kMaxJsonBytes)
       .and_then([&](const std::string& content) { return parse_json(content, path); })
       .map([&](Json config) {
-        return Source{name_of_file(path), path, std::move(config), {}, {}};
+        return Source{printable(name_of_file(path)), path, std::move(config), {}, {}};
       });
 }
 

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <new>
+
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/output.h"
@@ -59,20 +62,21 @@ Expected<int> answer(std::span<const std::string> args, const Streams& streams, 
   return run_command(*command, args.subspan(1), streams, files);
 }
 
-// Control characters of a file's name or a value must not reach the terminal, nor break the line.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+// The one exception that input can cause: more layers than this machine has memory for.
+Expected<int> answer_in_memory(std::span<const std::string> args, const Streams& streams, const Files& files) {
+  try {
+    return answer(args, streams, files);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::too_large, "memory", "not enough of it here for this question; ask for fewer layers");
   }
-  return text;
 }
 
 }  // namespace
 
 int run(std::span<const std::string> args, const Streams& streams, const Files& files) {
-  const Expected<int> status = answer(args, streams, files);
+  const Expected<int> status = answer_in_memory(args, streams, files);
   if (status) return *status;
-  streams.err("ullage: " + one_line(to_string(status.error())) + "\n");
+  streams.err("ullage: " + printable(to_string(status.error())) + "\n");
   return status.error().code == ErrorCode::internal ? kOurFault : kWrongInput;
 }
 

@@ -71,9 +71,10 @@ Expected<report::Prediction> predict(std::span<const std::string> words, const F
   if (words.empty() || words.front() != "train") {
     return not_in_this_version(words.empty() ? std::string("command") : words.front());
   }
-  return parse_arguments(*find_command("train"), words.subspan(1)).and_then([&](const Arguments& arguments) {
-    return predict_training(arguments, files);
-  });
+  const auto arguments = parse_arguments(*find_command("train"), words.subspan(1));
+  if (!arguments) return tl::unexpected<Error>(arguments.error());
+  if (arguments->has("--help")) return fail(ErrorCode::invalid_argument, "--help", "asks for no prediction");
+  return predict_training(*arguments, files);
 }
 
 Expected<int> train_command(const Invocation& call) {

@@ -1,4 +1,6 @@
 // `ullage validate FILE…`: every case through the code that answers `ullage train`, and how far off it was.
+#include <fmt/core.h>
+
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/option_table.h"
@@ -53,12 +55,22 @@ Expected<int> validate_command(const Invocation& invocation) {
     return parse_json(report::prediction_json(*prediction), "prediction");
   };
   const corpus::Validation validation = corpus::validate(*cases, *selection, arguments.text("--key"), predicted);
+  if (validation.selected == 0) {
+    return fail(ErrorCode::invalid_argument, "validate",
+                fmt::format("none of the {} cases read is meant; check --where and --confidence", validation.read));
+  }
   const auto shown = static_cast<std::size_t>(*rows);
   const std::optional<std::size_t> limit = arguments.has("--rows") ? std::optional<std::size_t>(shown) : std::nullopt;
   const std::string text = wants_json(arguments) ? report::validation_json(validation, limit)
                                                  : report::validation_text(validation, shown, *style);
   const auto written = invocation.streams.out(text);
   if (!written) return tl::unexpected<Error>(written.error());
+  if (!validation.failed.empty()) {
+    const corpus::Unanswered& first = validation.failed.front();
+    return fail(ErrorCode::invalid_argument, first.where,
+                fmt::format("{} of {} cases could not be asked; the first: {}", validation.failed.size(),
+                            validation.selected, first.reason));
+  }
   return 0;
 }
 

@@ -26,6 +26,7 @@ struct Extent {
     parameters += other.parameters;
     widths += other.widths;
     heads += other.heads;
+    head_widths += other.head_widths;
     return *this;
   }
 };

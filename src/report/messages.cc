@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace ullage::report {
 namespace {
 
@@ -16,7 +18,7 @@ struct Shown {
   std::string operator()(std::int64_t number) const { return std::to_string(number); }
   std::string operator()(Bytes bytes) const { return format_bytes(bytes.value, wording.unit); }
   std::string operator()(Count count) const { return with_separators(count.value); }
-  std::string operator()(const std::string& given) const { return given; }
+  std::string operator()(const std::string& given) const { return printable(given); }
   std::string operator()(Text key) const { return std::string(text(key, wording.language)); }
 };
 

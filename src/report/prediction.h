@@ -101,10 +101,10 @@ struct Fit {
 
 // Floating-point operations of one step on one device, two for a multiply-accumulate.
 struct Work {
-  std::int64_t forward_flops = 0;
-  std::int64_t backward_flops = 0;
-  std::int64_t recompute_flops = 0;
-  std::int64_t optimizer_flops = 0;
+  double forward_flops = 0;  // whole numbers, beyond 2^53 to 16 digits
+  double backward_flops = 0;
+  double recompute_flops = 0;
+  double optimizer_flops = 0;
 };
 
 struct Prediction {

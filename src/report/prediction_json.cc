@@ -118,11 +118,17 @@ Json layers_json(const std::vector<LayerLine>& layers) {
   return out;
 }
 
+// A whole number is written as one as long as 64 bits hold it.
+Json whole(double number) {
+  constexpr double kMost = 9.2e18;
+  return number < kMost ? Json(static_cast<std::int64_t>(number)) : Json(number);
+}
+
 Json work_json(const Work& w) {
-  return {{"forward_flops", w.forward_flops},
-          {"backward_flops", w.backward_flops},
-          {"recompute_flops", w.recompute_flops},
-          {"optimizer_flops", w.optimizer_flops}};
+  return {{"forward_flops", whole(w.forward_flops)},
+          {"backward_flops", whole(w.backward_flops)},
+          {"recompute_flops", whole(w.recompute_flops)},
+          {"optimizer_flops", whole(w.optimizer_flops)}};
 }
 
 Json messages_json(const std::vector<Message>& messages) {

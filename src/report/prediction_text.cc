@@ -161,12 +161,9 @@ void write_layers(TextPage& page, const Prediction& p) {
   }
 }
 
-std::string tera(std::int64_t flops) { return fmt::format("{:.3f}", static_cast<double>(flops) * 1e-12); }
+std::string tera(double flops) { return fmt::format("{:.3f}", flops * 1e-12); }
 
-std::int64_t all_flops(const Work& w) {
-  return add_saturated(add_saturated(w.forward_flops, w.backward_flops),
-                       add_saturated(w.recompute_flops, w.optimizer_flops));
-}
+double all_flops(const Work& w) { return w.forward_flops + w.backward_flops + w.recompute_flops + w.optimizer_flops; }
 
 void write_work(TextPage& page, const Prediction& p) {
   const Work& w = p.work;

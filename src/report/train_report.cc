@@ -116,10 +116,10 @@ Fit fit_of(std::int64_t allocated_bytes, const hardware::Gpu* gpu, Kernels kerne
 
 void add_work(Work& to, const memory::OpRecord& op) {
   switch (op.phase) {
-    case memory::Phase::forward: to.forward_flops = add_saturated(to.forward_flops, op.flops); break;
-    case memory::Phase::backward: to.backward_flops = add_saturated(to.backward_flops, op.flops); break;
-    case memory::Phase::recompute: to.recompute_flops = add_saturated(to.recompute_flops, op.flops); break;
-    case memory::Phase::optimizer: to.optimizer_flops = add_saturated(to.optimizer_flops, op.flops); break;
+    case memory::Phase::forward: to.forward_flops += static_cast<double>(op.flops); break;
+    case memory::Phase::backward: to.backward_flops += static_cast<double>(op.flops); break;
+    case memory::Phase::recompute: to.recompute_flops += static_cast<double>(op.flops); break;
+    case memory::Phase::optimizer: to.optimizer_flops += static_cast<double>(op.flops); break;
     default: break;
   }
 }
@@ -135,9 +135,9 @@ Work work_of(const TrainRun& run, std::int64_t further) {
     add_work(all, op);
     add_work(last, op);
   }
-  all.forward_flops = add_saturated(all.forward_flops, multiply_saturated(further, last.forward_flops));
-  all.backward_flops = add_saturated(all.backward_flops, multiply_saturated(further, last.backward_flops));
-  all.recompute_flops = add_saturated(all.recompute_flops, multiply_saturated(further, last.recompute_flops));
+  all.forward_flops += static_cast<double>(further) * last.forward_flops;
+  all.backward_flops += static_cast<double>(further) * last.backward_flops;
+  all.recompute_flops += static_cast<double>(further) * last.recompute_flops;
   return all;
 }
 

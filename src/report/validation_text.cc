@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/printable.h"
 #include "report/layout.h"
 #include "report/validation.h"
 
@@ -56,8 +57,8 @@ void write_rows(TextPage& page, const std::vector<corpus::Score>& scores) {
   table.add({page.say(Text::validate_case), page.say(Text::validate_quantity), page.say(Text::validate_predicted),
              page.say(Text::validate_measured), page.say(Text::validate_error)});
   for (const corpus::Score& score : scores) {
-    table.add(
-        {score.id, score.key, number_text(score.predicted), number_text(score.measured), error_text(score.error)});
+    table.add({printable(score.id), printable(score.key), number_text(score.predicted), number_text(score.measured),
+               error_text(score.error)});
   }
   page.line();
   table.write(page);

@@ -232,6 +232,47 @@ INSTANTIATE_TEST_SUITE_P(All, Dimensions,
                                            Field{"gpt2", "n_layer"}, Field{"gpt2", "n_head"},
                                            Field{"gpt2", "n_positions"}, Field{"gpt2", "vocab_size"}));
 
+TEST(Sizes, ANumberWithoutAUnitIsNoSizeOfACard) {
+  expect_error(run("train gpt2 --gpu h100-sxm-80gb --gpu-memory 80"),
+               "--gpu-memory: '80' is not a size; write a number with a unit, such as 79.1GiB or 80GB");
+  expect_error(run("train gpt2 --gpu h100-sxm-80gb --gpu-memory 0"),
+               "--gpu-memory: a card without memory fits nothing");
+  expect_error(run("train gpt2 --gpu h100-sxm-80gb --gpu-memory 80GiB --used 100GiB"),
+               "--used: others cannot hold 100.00 GiB of a card that offers 80.00 GiB");
+}
+
+// A file of one measured case with these arguments.
+std::string corpus_of(const std::string& args) {
+  const auto path = std::filesystem::temp_directory_path() / ("ullage-cases-" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(path) << R"({"id": "a\u001b[31m", "args": [)" << args << R"(], "expect": {"peak.allocated_bytes": 1}})"
+                      << "\n";
+  return path.string();
+}
+
+TEST(Validate, ACaseThatAsksForNoPredictionIsNamedAndNotAnswered) {
+  for (const char* args : {R"("train", "--help")", R"("train", "gpt2", "--help")"}) {
+    const std::string file = corpus_of(args);
+    const Captured captured = run({"validate", file});
+    EXPECT_EQ(captured.status, 2);
+    EXPECT_EQ(
+        captured.err,
+        "ullage: " + file + ": line 1: 1 of 1 cases could not be asked; the first: --help: asks for no prediction\n");
+    EXPECT_EQ(captured.out.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Validate, SaysWhenNoCaseIsMeant) {
+  const std::string file = corpus_of(R"("train", "gpt2")");
+  expect_error(run({"validate", file, "--where", "family=bert"}),
+               "validate: none of the 1 cases read is meant; check --where and --confidence");
+}
+
+TEST(Text, OfTheUserDoesNotSteerTheTerminal) {
+  const Captured captured = run({"train", "gpt2", "--set", "foo=\x1b[31mX\nY"});
+  EXPECT_EQ(captured.status, 0);
+  EXPECT_EQ(captured.out.find('\x1b'), std::string::npos);
+}
+
 TEST(Sizes, EveryDimensionAtItsLargestIsRefusedInsteadOfOverflowing) {
   const Captured captured = run(std::string("train ") + kLlama +
                                 " --set hidden_size=16777216 --set intermediate_size=16777216 --set "
