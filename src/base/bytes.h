@@ -36,12 +36,12 @@ constexpr std::int64_t add_saturated(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMaxBytes : sum;
 }
 
-// "15.92 GiB", "17.09 GB", "16302 MiB", "17094934528 B". GiB and GB step down to MiB/KiB/B (MB/kB/B)
+// "15.92 GiB", "17.09 GB", "16303.0 MiB", "17094934528 B". GiB and GB step down to MiB/KiB/B (MB/kB/B)
 // for small values, so that "512 B" is not "0.00 GiB".
 std::string format_bytes(std::int64_t bytes, Unit unit = Unit::gib);
 
 // Reads "79.1GiB", "80GB", "81559 MiB", "1.5T", "512 B", "0"; units are case-insensitive, K/M/G/T alone
-// are binary. Fails on negative, empty, non-finite or larger than 2^63 - 1.
+// are binary. Fails without a unit (but for 0), on negative, empty, non-finite and from 9.2e18 bytes on.
 Expected<std::int64_t> parse_bytes(std::string_view text, std::string_view where);
 
 Expected<Unit> parse_unit(std::string_view text, std::string_view where);
