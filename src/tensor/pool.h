@@ -81,15 +81,21 @@ class Ref {
   T* object_ = nullptr;
 };
 
-// A list that keeps its first N entries in place.
+// A list that keeps its first N entries in place. Entries go first to last: standard libraries take vectors apart in
+// different orders, and when a tensor dies is part of the result.
 template <class T, std::size_t N>
 class SmallList {
  public:
+  SmallList() = default;
+  SmallList(const SmallList&) = delete;
+  SmallList& operator=(const SmallList&) = delete;
+  ~SmallList() { clear(); }
+
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return i < N ? first_[i] : (*rest_)[i - N]; }
   const T& operator[](std::size_t i) const { return i < N ? first_[i] : (*rest_)[i - N]; }
   void clear() {
-    for (std::size_t i = 0; i < size_ && i < N; ++i) first_[i] = T{};
+    for (std::size_t i = 0; i < size_; ++i) (*this)[i] = T{};
     rest_.reset();
     size_ = 0;
   }
