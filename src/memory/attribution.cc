@@ -115,6 +115,25 @@ Sweep sweep(const Timeline& timeline, std::span<const std::uint32_t> events) {
   return out;
 }
 
+Peak find_peak(const Timeline& timeline, std::uint32_t from, std::uint32_t to) {
+  const BlockBytes block_bytes(timeline);
+  std::int64_t live = 0;
+  Peak peak{from, 0};
+  for (std::uint32_t i = 0; i < to; ++i) {
+    const Event& event = timeline.events[i];
+    if (i == from) peak.bytes = live;
+    if (event.space != Space::device) continue;
+    if (event.kind == EventKind::alloc) {
+      live += block_bytes(event.block);
+      if (i >= from && live > peak.bytes) peak = {i + 1, live};
+    } else if (event.kind == EventKind::free) {
+      live -= block_bytes(event.block);
+    }
+  }
+  if (from >= to) peak.bytes = live;
+  return peak;
+}
+
 Moment moment_at(const Timeline& timeline, std::uint32_t event) {
   const std::uint32_t asked[] = {event};
   return sweep(timeline, asked).at[0];

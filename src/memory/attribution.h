@@ -20,6 +20,14 @@ struct Moment {
 // Live device bytes and their components right before events[event].
 Moment moment_at(const Timeline& timeline, std::uint32_t event);
 
+// The highest total and where it is reached, within [from, to] (the first of equals), without its components: the
+// cheapest question to a timeline.
+struct Peak {
+  std::uint32_t event = 0;  // before events[event]
+  std::int64_t bytes = 0;
+};
+Peak find_peak(const Timeline& timeline, std::uint32_t from, std::uint32_t to);
+
 // Highest moment within [from, to), i.e. after one of those events (or right before `from`); the first of equals.
 // Cost: one pass over the events up to `to`.
 Moment peak_between(const Timeline& timeline, std::uint32_t from, std::uint32_t to);

@@ -81,15 +81,17 @@ class Ref {
   T* object_ = nullptr;
 };
 
-// A list that keeps its first N entries in place. Entries go first to last: standard libraries take vectors apart in
-// different orders, and when a tensor dies is part of the result.
+// A list that keeps its first N entries in place. Cleared, or longer than N, it lets its entries go first to last:
+// standard libraries take vectors apart in different orders, and when a tensor dies is part of the result.
 template <class T, std::size_t N>
 class SmallList {
  public:
   SmallList() = default;
   SmallList(const SmallList&) = delete;
   SmallList& operator=(const SmallList&) = delete;
-  ~SmallList() { clear(); }
+  ~SmallList() {
+    if (rest_) clear();  // an array's own order is the language's
+  }
 
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return i < N ? first_[i] : (*rest_)[i - N]; }

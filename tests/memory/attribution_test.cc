@@ -168,5 +168,17 @@ TEST(Serialise, HasAFixedLayout) {
   EXPECT_EQ(std::count(bytes.begin() + 24, bytes.begin() + 30, 0xFF), 6);
 }
 
+TEST(FindPeak, IsThePeakOfTheSweepWhereverOneLooks) {
+  const Timeline t = by_hand();
+  for (std::uint32_t from = 0; from <= 9; ++from) {
+    for (std::uint32_t to = from; to <= 9; ++to) {
+      const Peak peak = find_peak(t, from, to);
+      const Moment swept = peak_between(t, from, to);
+      EXPECT_EQ(peak.bytes, swept.bytes) << from << " to " << to;
+      EXPECT_EQ(peak.event, swept.event) << from << " to " << to;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ullage::memory

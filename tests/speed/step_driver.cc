@@ -27,9 +27,8 @@ Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, bool 
   options.recompute = Recompute::full;
   auto run = run_train_step(*architecture, options, splice, &workspace);
   if (!run) return tl::unexpected<Error>(run.error());
-  const std::uint32_t asked[] = {run->before_step, run->after_forward, run->after_backward, run->after_step,
-                                 static_cast<std::uint32_t>(run->timeline.events.size())};
-  const std::int64_t peak = memory::sweep(run->timeline, asked).highest.back().bytes;
+  const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
+  const std::int64_t peak = memory::find_peak(run->timeline, run->before_step, end).bytes;
   workspace.give_back(std::move(run->timeline));
   return peak;
 }
