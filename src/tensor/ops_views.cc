@@ -206,7 +206,7 @@ Tensor to(Tensor x_in, DType dtype) {
 }
 
 Tensor cat(std::vector<Tensor> parts_in, int dim) {
-  const std::vector<Tensor> parts = std::move(parts_in);
+  std::vector<Tensor> parts = std::move(parts_in);
   Context& context = parts[0].context();
   dim = wrap(dim, parts[0].dim());
   Recording record(context, cat_backward, std::span<const Tensor>(parts));
@@ -219,7 +219,10 @@ Tensor cat(std::vector<Tensor> parts_in, int dim) {
     record.node()->number[2] = parts.size() > 1 ? parts[1].size(dim) : 0;
   }
   context.record_op(Op::cat, 0, 2 * numel(sizes) * size_of(parts[0].dtype()));
-  return record.finish(context.make(sizes, parts[0].dtype()));
+  Tensor out = record.finish(context.make(sizes, parts[0].dtype()));
+  // From the end, as Python takes a list apart; libraries of C++ differ.
+  while (!parts.empty()) parts.pop_back();
+  return out;
 }
 
 Tensor pad_last(Tensor x_in, std::int64_t right) {

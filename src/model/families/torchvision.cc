@@ -44,7 +44,7 @@ Tensor dense_block(Modules& m, const ImageModule& module, Tensor x) {
     const Tensor all = tensor::cat(features, 1);
     features.push_back(run(m, layer, all));
   }
-  return tensor::cat(features, 1);
+  return tensor::cat(std::move(features), 1);
 }
 
 Tensor run_pool(const ImageModule& module, Tensor x) {
