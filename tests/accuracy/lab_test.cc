@@ -61,6 +61,12 @@ TEST(Lab, RecordedStepsAreEqualToTheByte) {
   expect_lab_truth(result, 65);
 }
 
+TEST(Lab, RecordedStepsOfTorchvisionAreEqualToTheByte) {
+  const Json result = validate({ULLAGE_TEST_DATA "/lab/train-torchvision.jsonl"});
+  print(result);
+  expect_lab_truth(result, 21);
+}
+
 TEST(Lab, AnotherCorpusIsEqualToTheByte) {
   const char* folder = std::getenv("ULLAGE_CORPUS");
   if (folder == nullptr) GTEST_SKIP() << "ULLAGE_CORPUS names no folder with lab-train.jsonl";
