@@ -1,19 +1,11 @@
-// Reading Hugging Face configurations: the fields that decide memory, with the defaults of transformers' configuration
-// classes, checked against what can be built.
+// The configurations of Llama, Mistral and GPT-2.
 #pragma once
 
 #include <optional>
 
-#include "base/json.h"
-#include "model/architecture.h"
+#include "model/config_fields.h"
 
 namespace ullage::model {
-
-// Largest values that are taken for a dimension; what lies beyond is a slip or an attack, not a model.
-inline constexpr std::int64_t kMaxWidth = 1 << 24;  // hidden, ffn, heads x head_dim, positions per row
-inline constexpr std::int64_t kMaxVocab = 1 << 26;
-inline constexpr std::int64_t kMaxLayers = 10'000;
-inline constexpr std::int64_t kMaxPositions = 1 << 30;
 
 // A decoder in the manner of Llama.
 struct DecoderConfig {
@@ -52,11 +44,5 @@ struct Gpt2Config {
 Expected<DecoderConfig> read_llama_config(const JsonObject& config);
 Expected<DecoderConfig> read_mistral_config(const JsonObject& config);
 Expected<Gpt2Config> read_gpt2_config(const JsonObject& config);
-
-// A dimension of `count` units along one axis.
-Dimension axis(Axis axis, std::int64_t count, std::int64_t unit = 1);
-
-// The inverse frequencies that a rotary module registers: the current ones and the original copy.
-std::vector<Buffer> rotary_buffers(const Rotary& rotary);
 
 }  // namespace ullage::model

@@ -2,7 +2,10 @@
 // half a percent in all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "cli/run.h"
@@ -55,17 +58,38 @@ void expect_lab_truth(const Json& result, std::size_t cases) {
   }
 }
 
-TEST(Lab, RecordedStepsAreEqualToTheByte) {
-  const Json result = validate({ULLAGE_TEST_DATA "/lab/train.jsonl"});
-  print(result);
-  expect_lab_truth(result, 65);
+// Every train*.jsonl of tests/data/lab, without its ending.
+std::vector<std::string> recorded_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(ULLAGE_TEST_DATA "/lab")) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".jsonl" && name.starts_with("train")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-TEST(Lab, RecordedStepsOfTorchvisionAreEqualToTheByte) {
-  const Json result = validate({ULLAGE_TEST_DATA "/lab/train-torchvision.jsonl"});
-  print(result);
-  expect_lab_truth(result, 21);
+std::size_t count_lines(const std::string& path) {
+  std::ifstream file(path);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(file, line);) ++lines;
+  return lines;
 }
+
+class RecordedSteps : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RecordedSteps, AreEqualToTheByte) {
+  const std::string path = ULLAGE_TEST_DATA "/lab/" + GetParam() + ".jsonl";
+  const Json result = validate({path});
+  print(result);
+  expect_lab_truth(result, count_lines(path));
+}
+
+INSTANTIATE_TEST_SUITE_P(Lab, RecordedSteps, ::testing::ValuesIn(recorded_files()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 TEST(Lab, AnotherCorpusIsEqualToTheByte) {
   const char* folder = std::getenv("ULLAGE_CORPUS");

@@ -1,5 +1,12 @@
-"""The jobs whose allocations are recorded: a small model of two layers and options of `ullage train`."""
-from dataclasses import dataclass
+"""The jobs whose allocations are recorded: a small model of two layers and options of `ullage train`.
+
+Those of Llama, Mistral, GPT-2 and torchvision stand here; each other family has its own in a family_*.py beside this.
+"""
+import glob
+import importlib
+import os
+
+from jobs import Job, standard
 
 LLAMA = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000, "max_position_embeddings": 2048,
@@ -26,13 +33,6 @@ ROPE = {
     "longrope": {"rope_type": "longrope", "factor": 32.0, "original_max_position_embeddings": 64,
                  "short_factor": [1.0] * 32, "long_factor": [2.0] * 32},
 }
-
-
-@dataclass
-class Job:
-    name: str
-    model: dict | str  # a configuration, or a torchvision name
-    args: str
 
 
 JOBS, CPU_JOBS = [], []
@@ -243,3 +243,11 @@ add(LLAMA, "adamw-fused-clip", f"{NORMAL} --precision fp32 --optimizer-impl fuse
 add(LLAMA, "sgd-momentum-accumulate", f"{ODD} --precision bf16 --optimizer sgd-momentum --grad-accum 2", kernels="cpu")
 add(GPT2, "still-fp32", f"{NORMAL} --precision fp32 --optimizer none", kernels="cpu", **STILL)
 add(MISTRAL, "window-below", f"{NORMAL} --precision bf16 --optimizer sgd", kernels="cpu", sliding_window=32)
+
+# Each family_*.py has CONFIGS (name: configuration, for the standard jobs), and may have JOBS of its own and WITHOUT
+# (name: the standard jobs that the lab refuses, with the reason in a comment).
+for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "family_*.py"))):
+    family = importlib.import_module(os.path.basename(path)[:-3])
+    for name, config in family.CONFIGS.items():
+        JOBS += standard(name, config, getattr(family, "WITHOUT", {}).get(name, ()))
+    JOBS += getattr(family, "JOBS", [])
