@@ -39,8 +39,16 @@ E choose(const Arguments& arguments, std::string_view option, const Named<E> (&n
 
 constexpr Named<pt::Kernels> kKernels[] = {
     {"cuda", pt::Kernels::cuda}, {"cuda-traced", pt::Kernels::cuda_traced}, {"cpu", pt::Kernels::cpu}};
-constexpr Named<DType> kPrecisions[] = {
-    {"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"pure-bf16", DType::bf16}};
+struct Precision {
+  DType dtype;
+  std::optional<DType> autocast;
+};
+constexpr Named<Precision> kPrecisions[] = {{"bf16", {DType::bf16, {}}},
+                                            {"fp16", {DType::f16, {}}},
+                                            {"fp32", {DType::f32, {}}},
+                                            {"pure-bf16", {DType::bf16, {}}},
+                                            {"amp-bf16", {DType::f32, DType::bf16}},
+                                            {"amp-fp16", {DType::f32, DType::f16}}};
 constexpr Named<pt::Optimizer> kOptimizers[] = {{"adamw", pt::Optimizer::adamw},
                                                 {"sgd", pt::Optimizer::sgd},
                                                 {"sgd-momentum", pt::Optimizer::sgd_momentum},
@@ -194,7 +202,9 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.image_size = *pixels;
   out.clip_grad = *clip;
   out.kernels = choose(arguments, "--kernels", kKernels);
-  out.dtype = choose(arguments, "--precision", kPrecisions);
+  const Precision precision = choose(arguments, "--precision", kPrecisions);
+  out.dtype = precision.dtype;
+  out.autocast = precision.autocast;
   out.optimizer = choose(arguments, "--optimizer", kOptimizers);
   out.optimizer_impl = choose(arguments, "--optimizer-impl", kImplementations);
   out.recompute = choose(arguments, "--recompute", kRecomputes);

@@ -151,11 +151,12 @@ std::vector<Message> warnings_of(const TrainQuestion& question) {
   const hardware::Gpu* gpu = question.gpu;
   if (gpu == nullptr || question.options.kernels == Kernels::cpu) return out;
   const std::string capability = gpu->compute_capability ? hardware::to_string(*gpu->compute_capability) : "?";
-  if (question.options.dtype == DType::bf16 && hardware::supports_bf16(*gpu) == hardware::Support::no) {
+  const DType computed = question.options.computed_in();
+  if (computed == DType::bf16 && hardware::supports_bf16(*gpu) == hardware::Support::no) {
     out.push_back({Text::warn_no_bf16, {{"gpu", gpu->name}, {"capability", capability}}});
   }
   if (has_attention(question.architecture) && question.options.attention == engines::pytorch::AttentionImpl::sdpa &&
-      is_half(question.options.dtype) && hardware::supports_flash_attention_2(*gpu) == hardware::Support::no) {
+      is_half(computed) && hardware::supports_flash_attention_2(*gpu) == hardware::Support::no) {
     out.push_back({Text::warn_no_flash, {{"gpu", gpu->name}, {"capability", capability}}});
   }
   if (gpu->vendor != "NVIDIA") out.push_back({Text::warn_not_cuda, {{"gpu", gpu->name}}});

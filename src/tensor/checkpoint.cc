@@ -1,5 +1,6 @@
 #include "tensor/checkpoint.h"
 
+#include "tensor/autocast.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
 
@@ -56,8 +57,11 @@ void run_again(Checkpoint& checkpoint) {
   Restore<bool> grad(context.grad_enabled, true);
   Restore<bool> discarding(context.discarding, false);
   context.hooks.push_back({&checkpoint, true});
-  Tensor result = checkpoint.region(checkpoint.input, checkpoint.extra);
-  result.reset();
+  {
+    const AutocastRegion autocast(context, checkpoint.autocast);
+    Tensor result = checkpoint.region(checkpoint.input, checkpoint.extra);
+    result.reset();
+  }
   context.hooks.pop_back();
 }
 
@@ -71,6 +75,7 @@ void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
   {
     Restore<bool> grad(context.grad_enabled, true);
     Restore<memory::Phase> phase(context.phase, memory::Phase::recompute);
+    const AutocastRegion autocast(context, node.checkpoint->autocast);
     output = node.checkpoint->region(input, extra);
   }
   run_backward(output, in[0]);
@@ -90,6 +95,7 @@ Tensor checkpoint(Context& context, Region region, Tensor input_in, Tensor extra
   state->region = std::move(region);
   state->input = input;
   state->extra = extra;
+  state->autocast = context.autocast;
   tag_as_activation(input);
   context.hooks.push_back({state.get(), false});
   Tensor result = state->region(input, extra);
@@ -113,6 +119,7 @@ Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in, Te
   Ref<Checkpoint> state(new Checkpoint);
   state->context = &context;
   state->region = std::move(region);
+  state->autocast = context.autocast;
   record.node()->checkpoint = std::move(state);
   return record.finish(detach(result));
 }

@@ -94,6 +94,29 @@ Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) 
   return out;
 }
 
+Tensor Context::cached_cast(const Tensor& leaf) const {
+  const std::uint32_t place = leaf.impl()->cast;
+  return place == 0 ? Tensor{} : casts_[place - 1].cast;
+}
+
+void Context::cache_cast(const Tensor& leaf, Tensor cast) {
+  casts_.push_back({leaf, std::move(cast), layer});
+  leaf.impl()->cast = static_cast<std::uint32_t>(casts_.size());
+}
+
+// Layer by layer, in the order in which they were made.
+void Context::drop_cached_casts() {
+  if (casts_.empty()) return;
+  for (CachedCast& entry : casts_) {
+    begin_section(entry.layer);
+    entry.leaf.impl()->cast = 0;
+    entry.cast.reset();
+    entry.leaf.reset();
+  }
+  casts_.clear();
+  begin_section(layer);
+}
+
 void destroy(Storage* storage) {
   Context& context = *storage->context;
   context.freed(*storage);

@@ -74,6 +74,15 @@ class Context {
   std::uint64_t sequence = 0;
   std::uint32_t epoch = 0;
   std::vector<Hook> hooks;
+  Autocast autocast;
+  std::int32_t autocast_regions = 0;  // how many are open
+
+  // Whether operators of the lists that only CUDA has cast.
+  bool autocasts_on_cuda() const { return autocast.enabled && policy_.cuda; }
+  // Autocast's cache: the cast of a leaf, empty if there is none.
+  Tensor cached_cast(const Tensor& leaf) const;
+  void cache_cast(const Tensor& leaf, Tensor cast);
+  void drop_cached_casts();
 
   struct Section {
     std::uint32_t event = 0;
@@ -84,6 +93,11 @@ class Context {
   const std::vector<Section>& sections() const { return sections_; }
 
  private:
+  struct CachedCast {
+    Tensor leaf;
+    Tensor cast;
+    std::int16_t layer = memory::kNoLayer;
+  };
   Context(Policy policy, Workspace* workspace, std::unique_ptr<Workspace> own);
   void start_section(std::int16_t of_layer);
   friend void destroy(Storage*);
@@ -96,6 +110,7 @@ class Context {
   Policy policy_;
   memory::Timeline timeline_;
   std::vector<Section> sections_;
+  std::vector<CachedCast> casts_;
   std::vector<Node*> dying_;  // nodes being taken apart one after the other: graphs are deeper than the stack
   bool draining_ = false;
   bool recording_ = true;

@@ -12,6 +12,12 @@ namespace ullage::tensor {
 
 struct Ticket;
 
+// Whether operators cast what they are given, and to what (autocast.h).
+struct Autocast {
+  bool enabled = false;
+  DType dtype = DType::bf16;
+};
+
 // The part of the model that is run again in backward, as a function of its positional input. What it captures lives
 // as long as the checkpoint, as keyword arguments do in Python.
 using Region = std::function<Tensor(Tensor hidden, Tensor extra)>;
@@ -26,6 +32,7 @@ struct Checkpoint {
   std::vector<Ticket*> tickets;  // by order of saving; not owned, cleared by a ticket that dies
   std::size_t filled = 0;        // tickets met again by the running rerun
   bool rerun = false;            // the region has been run again
+  Autocast autocast;             // as it was when the region ran first
 };
 
 void destroy(Checkpoint* checkpoint);

@@ -64,6 +64,7 @@ Tensor mean_last(Tensor x);  // over the last dimension, kept
 Tensor sum_all(Tensor x);
 Tensor sum_to(Tensor x, const Dims& sizes);  // undoes a broadcast; no graph
 Tensor softmax(Tensor x, DType dtype);       // over the last dimension, computed and returned in dtype
+Tensor softmax(Tensor x);                    // no dtype given: its own, under autocast fp32
 Tensor log_softmax(Tensor x);
 
 // --- matrix products -------------------------------------------------------------------------------------------------

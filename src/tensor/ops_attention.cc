@@ -1,4 +1,5 @@
 // Scaled dot-product attention: the fused kernels and the composed path.
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -26,7 +27,7 @@ std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal
   return causal ? full / 2 : full;
 }
 
-// Slots: query, key, value, mask if any, log-sum-exp, out, and the kernel's own. number[0]: causal.
+// Slots: key, query, value (by their names), mask if any, log-sum-exp, out, and the kernel's own. number[0]: causal.
 template <Op kOp>
 void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
@@ -34,12 +35,14 @@ void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Tensor held[kMostSaved];
   assert(node.saved.size() <= kMostSaved);
   for (std::size_t i = 0; i < node.saved.size(); ++i) held[i] = unpack(node, i);
-  const std::int64_t flops = attention_flops(held[0], held[1], node.number[0] != 0) * 5 / 2;
+  const Tensor* const inputs[] = {&held[1], &held[0], &held[2]};  // query, key, value
+  const std::int64_t flops = attention_flops(*inputs[0], *inputs[1], node.number[0] != 0) * 5 / 2;
   context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
   // CUDA's flash kernel lays each gradient out as its tensor.
   const bool as_inputs = kOp == Op::flash_attention_backward && context.policy().cuda;
   for (std::size_t i = 0; i < 3; ++i) {
-    out[i] = as_inputs ? make_like(held[i]) : make_heads_last(context, held[i].sizes(), held[i].dtype());
+    const Tensor& input = *inputs[i];
+    out[i] = as_inputs ? make_like(input) : make_heads_last(context, input.sizes(), input.dtype());
   }
   for (std::size_t i = 0; i < 3; ++i) {
     if (!node.wants(i)) out[i].reset();
@@ -50,8 +53,8 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const 
   Context& context = query.context();
   Recording record(context, fused_backward<Op::flash_attention_backward>, {&query, &key, &value});
   if (record) record.node()->number[0] = causal ? 1 : 0;
-  save_input(record.node(), query);
   save_input(record.node(), key);
+  save_input(record.node(), query);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
   context.record_op(Op::flash_attention, attention_flops(query, key, causal),
@@ -85,8 +88,8 @@ Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& ma
   Context& context = query.context();
   Recording record(context, fused_backward<Op::efficient_attention_backward>, {&query, &key, &value});
   if (record) record.node()->number[0] = causal ? 1 : 0;
-  save_input(record.node(), query);
   save_input(record.node(), key);
+  save_input(record.node(), query);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
   context.record_op(Op::efficient_attention, attention_flops(query, key, causal),
@@ -163,6 +166,24 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
   return out;
 }
 
+// The tracer's own function casts query, key and value, lets go of the casts when it rebinds the names, and hands the
+// mask on as it is.
+Tensor attention_in_low_precision(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                                  double dropout_p, bool grouped) {
+  Context& context = query.context();
+  if (!(context.policy().cuda && context.policy().traced)) {
+    const auto run = [=](Tensor q, Tensor k, Tensor v, Tensor m) {
+      return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), std::move(m), dropout_p, grouped);
+    };
+    return in_low_precision(context, run, query, key, value, mask);
+  }
+  Tensor v = cast_to_low_precision(value);
+  Tensor k = cast_to_low_precision(key);
+  Tensor q = cast_to_low_precision(query);
+  const Restore<bool> off(context.autocast.enabled, false);
+  return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), mask, dropout_p, grouped);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value_in, Tensor mask_in, double dropout_p,
@@ -171,6 +192,7 @@ Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value
   Tensor key = std::move(key_in);
   Tensor value = std::move(value_in);
   const Tensor mask = std::move(mask_in);
+  if (query.context().autocast.enabled) return attention_in_low_precision(query, key, value, mask, dropout_p, grouped);
   const bool causal = !mask && query.size(2) > 1;
   const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0,
                                  query.size(3), value.size(3),           key.size(1) != query.size(1)};

@@ -1,6 +1,7 @@
 // Pointwise operators.
 #include <algorithm>
 
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -216,11 +217,13 @@ Tensor neg(Tensor x_in) {
 
 Tensor pow_scalar(Tensor x_in) {
   const Tensor x = std::move(x_in);
+  if (x.context().autocasts_on_cuda()) return in_fp32(x.context(), pow_scalar, x);
   return unary(Op::pow, x, pow_backward, true, false);
 }
 
 Tensor rsqrt(Tensor x_in) {
   const Tensor x = std::move(x_in);
+  if (x.context().autocasts_on_cuda()) return in_fp32(x.context(), rsqrt, x);
   return unary(Op::rsqrt, x, rsqrt_backward, false, true);
 }
 

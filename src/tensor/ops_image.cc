@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 #include "tensor/windows.h"
@@ -84,6 +85,12 @@ Tensor conv2d(Tensor x_in, Tensor weight_in, Tensor bias_in, Conv2d o) {
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   Context& context = x.context();
+  if (context.autocast.enabled) {
+    const auto run = [o](Tensor input, Tensor w, Tensor b) {
+      return conv2d(std::move(input), std::move(w), std::move(b), o);
+    };
+    return in_low_precision(context, run, x, weight, bias);
+  }
   Recording record = bias ? Recording(context, conv2d_backward, {&x, &weight, &bias})
                           : Recording(context, conv2d_backward, {&x, &weight});
   save_input(record.node(), x);

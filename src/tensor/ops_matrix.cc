@@ -1,4 +1,5 @@
 // Matrix products.
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -29,13 +30,15 @@ Dims with_last(Dims sizes, std::int64_t last) {
 }
 
 // x [rows, in] times weight [in, out] (a transposed view for linear layers).
-// Slots: input (if the weight trains), weight (if the input wants a gradient). Edges: input, weight, bias.
+// Slots: weight (if the input wants a gradient), input (if the weight trains); with a bias the other way round (by the
+// names of mm's and addmm's arguments). Edges: input, weight, bias.
 // number[0]: output features; number[2]: input features.
 void linear_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const bool has_bias = node.edges.size() == 3;
-  const std::size_t weight_slot = node.wants(1) ? 1 : 0;
-  const Tensor x = node.wants(1) ? unpack(node, 0) : Tensor{};
+  const std::size_t weight_slot = has_bias && node.wants(1) ? 1 : 0;
+  const std::size_t input_slot = !has_bias && node.wants(0) ? 1 : 0;
+  const Tensor x = node.wants(1) ? unpack(node, input_slot) : Tensor{};
   const Tensor weight = node.wants(0) ? unpack(node, weight_slot) : Tensor{};
   const Tensor gradient = in[0];
   const std::int64_t rows = gradient.size(0);
@@ -71,11 +74,20 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     record.node()->number[0] = features_out;
     record.node()->number[1] = weight.contiguous() ? 1 : 0;
     record.node()->number[2] = x.size(1);
-    if (record.wants(1)) save_input(record.node(), x);
+    if (bias && record.wants(1)) save_input(record.node(), x);
     if (record.wants(0)) save_input(record.node(), weight);
+    if (!bias && record.wants(1)) save_input(record.node(), x);
   }
   return record.finish(mm(context, bias ? Op::addmm : Op::mm, {x.size(0), features_out}, x.size(1), x.dtype(),
                           x.bytes() + weight.bytes()));
+}
+
+Tensor addmm(Tensor bias_in, Tensor x_in, Tensor weight_in) {
+  const Tensor bias = std::move(bias_in);
+  const Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  if (x.context().autocast.enabled) return in_low_precision(x.context(), addmm, bias, x, weight);
+  return product(x, weight, bias);
 }
 
 Tensor unfold(Tensor out, const Dims& sizes) {
@@ -86,8 +98,8 @@ Tensor unfold(Tensor out, const Dims& sizes) {
 
 void bmm_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
-  const Tensor a = node.wants(1) ? unpack(node, 0) : Tensor{};
-  const Tensor b = node.wants(0) ? unpack(node, node.wants(1) ? 1 : 0) : Tensor{};
+  const Tensor a = node.wants(1) ? unpack(node, node.wants(0) ? 1 : 0) : Tensor{};
+  const Tensor b = node.wants(0) ? unpack(node, 0) : Tensor{};
   const Tensor& gradient = in[0];
   const std::int64_t batch = gradient.size(0);
   const std::int64_t n = gradient.size(1);
@@ -104,8 +116,8 @@ void bmm_backward(Node& node, Gradients& in, Gradients& out) {
 Tensor bmm(const Tensor& a, const Tensor& b) {
   Recording record(a.context(), bmm_backward, {&a, &b});
   if (record) record.node()->number[0] = a.size(2);
-  if (record.wants(1)) save_input(record.node(), a);
   if (record.wants(0)) save_input(record.node(), b);
+  if (record.wants(1)) save_input(record.node(), a);
   return record.finish(
       mm(a.context(), Op::bmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
 }
@@ -137,6 +149,7 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
+  if (x.context().autocast.enabled) return in_low_precision(x.context(), linear, x, weight, bias);
   Tensor turned;
   if (!bias) turned = transpose(weight, 0, 1);
   const Tensor folded = fold(x);
@@ -149,12 +162,13 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   const Tensor folded = fold(x);
-  return unfold(product(folded, weight, bias), x.sizes());
+  return unfold(addmm(bias, folded, weight), x.sizes());
 }
 
 Tensor matmul(Tensor a_in, Tensor b_in) {
   const Tensor a = std::move(a_in);
   const Tensor b = std::move(b_in);
+  if (a.context().autocast.enabled) return in_low_precision(a.context(), matmul, a, b);
   Dims sizes = a.sizes();
   sizes[-1] = b.size(-1);
   std::int64_t batch = 1;
@@ -169,6 +183,7 @@ Tensor baddbmm(Tensor out_in, Tensor a_in, Tensor b_in) {
   const Tensor out = std::move(out_in);
   const Tensor a = std::move(a_in);
   const Tensor b = std::move(b_in);
+  if (a.context().autocast.enabled) return in_low_precision(a.context(), baddbmm, out, a, b);
   Recording record(a.context(), baddbmm_backward, {&out, &a, &b});
   if (record) record.node()->number[0] = a.size(2);
   if (record.wants(2)) save_input(record.node(), a);

@@ -1,4 +1,5 @@
 // Reductions, softmax, norms, embedding and the loss.
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -19,7 +20,24 @@ void softmax_backward(Node& node, Gradients& in, Gradients& out) {
 
 void log_softmax_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor result = unpack(node, 0);
-  out[0] = elementwise(Op::log_softmax_backward, result, in[0], in[0].dtype());
+  out[0] = elementwise(Op::log_softmax_backward, result, in[0], static_cast<DType>(node.number[0]));
+}
+
+// softmax and log_softmax computed in `dtype`. On CUDA the kernel itself turns fp16, and only fp16, into fp32
+// (ATen/native/SoftMax.cpp).
+Tensor softmax_as(Op op, BackwardFunction backward, const Tensor& x, DType dtype) {
+  const bool in_kernel = x.context().policy().cuda && x.dtype() == DType::f16 && dtype == DType::f32;
+  const Tensor converted = in_kernel ? x : to(x, dtype);
+  Recording record(x.context(), backward, {&converted});
+  if (record) record.node()->number[0] = static_cast<std::int64_t>(converted.dtype());
+  Tensor out = elementwise(op, converted, dtype);
+  save_output(record.node(), out);
+  return record.finish(std::move(out));
+}
+
+// The dtype of an operator that was given none: autocast sets it on CUDA (fp32_set_opt_dtype).
+DType default_dtype(const Tensor& x) {
+  return x.context().autocasts_on_cuda() && x.dtype() != DType::f64 ? DType::f32 : x.dtype();
 }
 
 void nll_loss_backward(Node& node, Gradients& /*in*/, Gradients& out) {
@@ -29,8 +47,11 @@ void nll_loss_backward(Node& node, Gradients& /*in*/, Gradients& out) {
   out[0] = empty(*node.context, Op::nll_loss_backward, log_probabilities.sizes(), log_probabilities.dtype());
 }
 
-Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets) {
+Tensor nll_loss(Tensor log_probabilities_in, Tensor targets_in) {
+  const Tensor log_probabilities = std::move(log_probabilities_in);
+  const Tensor targets = std::move(targets_in);
   Context& context = log_probabilities.context();
+  if (context.autocast.enabled) return in_fp32(context, nll_loss, log_probabilities, targets);
   Recording record(context, nll_loss_backward, {&log_probabilities});
   save_input(record.node(), log_probabilities);
   save_input(record.node(), targets);
@@ -78,7 +99,7 @@ Tensor sum_all(Tensor x_in) {
   Recording record(context, sum_all_backward, {&x});
   if (record) record.node()->dims = x.sizes();
   context.record_op(Op::sum, x.numel(), x.bytes());
-  return record.finish(context.make({}, x.dtype()));
+  return record.finish(context.make({}, default_dtype(x)));
 }
 
 Tensor sum_to(Tensor x_in, const Dims& sizes) {
@@ -91,28 +112,24 @@ Tensor sum_to(Tensor x_in, const Dims& sizes) {
 
 Tensor softmax(Tensor x_in, DType dtype) {
   const Tensor x = std::move(x_in);
-  // On CUDA the kernel itself turns fp16, and only fp16, into fp32 (ATen/native/SoftMax.cpp).
-  const bool in_kernel = x.context().policy().cuda && x.dtype() == DType::f16 && dtype == DType::f32;
-  const Tensor converted = in_kernel ? x : to(x, dtype);
-  Recording record(x.context(), softmax_backward, {&converted});
-  if (record) record.node()->number[0] = static_cast<std::int64_t>(converted.dtype());
-  Tensor out = elementwise(Op::softmax, converted, dtype);
-  save_output(record.node(), out);
-  return record.finish(std::move(out));
+  return softmax_as(Op::softmax, softmax_backward, x, dtype);
+}
+
+Tensor softmax(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return softmax_as(Op::softmax, softmax_backward, x, default_dtype(x));
 }
 
 Tensor log_softmax(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  Recording record(x.context(), log_softmax_backward, {&x});
-  Tensor out = elementwise(Op::log_softmax, x, x.dtype());
-  save_output(record.node(), out);
-  return record.finish(std::move(out));
+  return softmax_as(Op::log_softmax, log_softmax_backward, x, default_dtype(x));
 }
 
 Tensor cross_entropy(Tensor logits_in, Tensor targets_in) {
   Tensor logits = std::move(logits_in);
   const Tensor targets = std::move(targets_in);
-  const Tensor log_probabilities = log_softmax(logits);
+  // cross_entropy_loss asks for the logits' own type by name, so autocast leaves that step to it.
+  const Tensor log_probabilities = softmax_as(Op::log_softmax, log_softmax_backward, logits, logits.dtype());
   return nll_loss(log_probabilities, targets);
 }
 
@@ -133,6 +150,7 @@ Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   Context& context = x.context();
+  if (context.autocasts_on_cuda()) return in_fp32(context, layer_norm, x, weight, bias);
   Recording record(context, layer_norm_backward, {&x, &weight, &bias});
   save_input(record.node(), x);
   if (weight) save_input(record.node(), weight);

@@ -63,6 +63,7 @@ struct TensorImpl {
   bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
   std::uint8_t output = 0;    // which output of grad_fn this is
+  std::uint32_t cast = 0;     // place in autocast's cache of casts, from 1; 0: none
   std::int64_t elements = 0;  // product of the sizes
   Dims sizes;
   Dims strides;

@@ -85,8 +85,8 @@ TEST_P(RecordedSteps, AreEqualToTheByte) {
   expect_lab_truth(result, count_lines(path));
 }
 
-INSTANTIATE_TEST_SUITE_P(Lab, RecordedSteps, ::testing::ValuesIn(recorded_files()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Lab, RecordedSteps, ::testing::ValuesIn(recorded_files()), [](const auto& file) {
+  std::string name = file.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
@@ -94,11 +94,11 @@ INSTANTIATE_TEST_SUITE_P(Lab, RecordedSteps, ::testing::ValuesIn(recorded_files(
 TEST(Lab, AnotherCorpusIsEqualToTheByte) {
   const char* folder = std::getenv("ULLAGE_CORPUS");
   if (folder == nullptr) GTEST_SKIP() << "ULLAGE_CORPUS names no folder with lab-train.jsonl";
-  const Json result =
-      validate({std::string(folder) + "/lab-train.jsonl", "--where", "family=llama,mistral,gpt2", "--where",
-                "precision=fp32,bf16,fp16", "--where", "optimizer=adamw,sgd,sgd-momentum,none", "--where", "lora=0"});
+  const Json result = validate({std::string(folder) + "/lab-train.jsonl", "--where", "family=llama,mistral,gpt2",
+                                "--where", "precision=fp32,bf16,fp16,amp-bf16,amp-fp16", "--where",
+                                "optimizer=adamw,sgd,sgd-momentum,none", "--where", "lora=0"});
   print(result);
-  expect_lab_truth(result, 44);
+  expect_lab_truth(result, 55);
 }
 
 }  // namespace

@@ -55,7 +55,6 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --zero 3", "--zero: is not in this version"},
     {"train gpt2 --engine ddp", "--engine: ddp is not in this version"},
     {"train gpt2 --modules litgpt", "--modules: litgpt is not in this version"},
-    {"train gpt2 --precision amp-bf16", "--precision: amp-bf16 is not in this version"},
     {"train gpt2 --precision fp8", "--precision: fp8 is not in this version"},
     {"train gpt2 --optimizer lion", "--optimizer: lion is not in this version"},
     {"train gpt2 --loss chunked", "--loss: chunked is not in this version"},
@@ -78,7 +77,8 @@ constexpr Wrong kNotBuilt[] = {
 constexpr Wrong kValues[] = {
     {"train gpt2 --optimizer admw",
      "--optimizer: 'admw' is not one of adamw, sgd, sgd-momentum, none; did you mean adamw?"},
-    {"train gpt2 --precision bfloat", "--precision: 'bfloat' is not one of fp32, bf16, fp16, pure-bf16"},
+    {"train gpt2 --precision bfloat",
+     "--precision: 'bfloat' is not one of fp32, bf16, fp16, amp-bf16, amp-fp16, pure-bf16"},
     {"train gpt2 --micro-batch 0", "--micro-batch: '0' is not a whole number from 1 to 1048576"},
     {"train gpt2 --micro-batch -1", "--micro-batch: '-1' is not a whole number from 1 to 1048576"},
     {"train gpt2 --seq-len 1.5", "--seq-len: '1.5' is not a whole number from 1 to 67108864"},

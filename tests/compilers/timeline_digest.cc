@@ -67,6 +67,23 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.recompute = Recompute::full;
     o.grad_accum = 2;
   });
+  add("amp", [](TrainOptions& o) {
+    o.dtype = DType::f32;
+    o.autocast = DType::bf16;
+  });
+  add("amp-fp16-eager-full", [](TrainOptions& o) {
+    o.dtype = DType::f32;
+    o.autocast = DType::f16;
+    o.attention = AttentionImpl::eager;
+    o.recompute = Recompute::full;
+  });
+  add("amp-reentrant", [](TrainOptions& o) {
+    o.dtype = DType::f32;
+    o.autocast = DType::bf16;
+    o.recompute = Recompute::full;
+    o.recompute_reentrant = true;
+    o.kernels = Kernels::cuda_traced;
+  });
   add("reentrant", [](TrainOptions& o) {
     o.recompute = Recompute::full;
     o.recompute_reentrant = true;

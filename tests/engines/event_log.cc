@@ -21,6 +21,13 @@ T pick(const std::map<std::string, T>& names, const std::string& name) {
   return found == names.end() ? T{} : found->second;
 }
 
+void read_precision(TrainOptions& o, const std::string& name) {
+  const bool autocast = name.starts_with("amp-");
+  const DType dtype = *parse_dtype(autocast ? name.substr(4) : name);
+  o.dtype = autocast ? DType::f32 : dtype;
+  if (autocast) o.autocast = dtype;
+}
+
 TrainOptions read_options(const std::string& line) {
   TrainOptions o;
   std::istringstream in(line);
@@ -46,7 +53,7 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--seq-len") o.seq_len = std::stoll(value);
     else if (key == "--image-size") o.image_size = std::stoll(value);
     else if (key == "--grad-accum") o.grad_accum = std::stoll(value);
-    else if (key == "--precision") o.dtype = *parse_dtype(value);
+    else if (key == "--precision") read_precision(o, value);
     else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
     else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
     else if (key == "--optimizer-impl") o.optimizer_impl = pick(impls, value);

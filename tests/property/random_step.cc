@@ -68,6 +68,7 @@ TrainOptions draw_options(Dice& dice) {
   o.seq_len = dice.between(1, 16);
   o.grad_accum = dice.once_in(3) ? dice.between(2, 3) : 1;
   o.dtype = dice.any_of<DType>({DType::f32, DType::bf16, DType::f16});
+  if (o.dtype == DType::f32 && dice.once_in(2)) o.autocast = dice.any_of<DType>({DType::bf16, DType::f16});
   o.optimizer = dice.any_of<Optimizer>({Optimizer::adamw, Optimizer::sgd, Optimizer::sgd_momentum, Optimizer::none});
   o.optimizer_impl = dice.any_of<OptimizerImpl>({OptimizerImpl::foreach, OptimizerImpl::fused, OptimizerImpl::loop});
   o.recompute = dice.once_in(2) ? Recompute::full : Recompute::none;
@@ -96,11 +97,11 @@ std::string RandomStep::text() const {
   };
   return "seed " + std::to_string(seed) + " " + config + number("kernels", static_cast<int>(o.kernels)) +
          number("batch", o.micro_batch) + number("seq", o.seq_len) + number("accum", o.grad_accum) + " " +
-         std::string(name_of(o.dtype)) + number("optimizer", static_cast<int>(o.optimizer)) +
-         number("impl", static_cast<int>(o.optimizer_impl)) + number("recompute", static_cast<int>(o.recompute)) +
-         number("reentrant", o.recompute_reentrant) + number("attention", static_cast<int>(o.attention)) +
-         number("loss", static_cast<int>(o.loss)) + number("step", static_cast<int>(o.step)) +
-         number("clip", o.clip_grad);
+         std::string(name_of(o.dtype)) + (o.autocast ? " under autocast " + std::string(name_of(*o.autocast)) : "") +
+         number("optimizer", static_cast<int>(o.optimizer)) + number("impl", static_cast<int>(o.optimizer_impl)) +
+         number("recompute", static_cast<int>(o.recompute)) + number("reentrant", o.recompute_reentrant) +
+         number("attention", static_cast<int>(o.attention)) + number("loss", static_cast<int>(o.loss)) +
+         number("step", static_cast<int>(o.step)) + number("clip", o.clip_grad);
 }
 
 RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "tensor/autocast.h"
 #include "tensor/checkpoint.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
@@ -92,8 +93,12 @@ class Replay {
   void forward() {
     const std::size_t start = context_.timeline().events.size();
     tensor::Restore<bool> grad(context_.grad_enabled, row_.mode() != "no_grad");
-    outputs_ = row_.mode() == "recompute" ? run_checkpointed() : run_plain(inputs_);
-    compare("forward", row_.json.at("forward"), start);
+    if (row_.mode().starts_with("autocast")) {
+      run_under_autocast(start);
+    } else {
+      outputs_ = row_.mode() == "recompute" ? run_checkpointed() : run_plain(inputs_);
+      compare("forward", row_.json.at("forward"), start);
+    }
     compare_outputs();
     if (row_.json.contains("saved")) compare_saved();
     if (row_.json.contains("tickets")) compare_tickets();
@@ -102,6 +107,17 @@ class Replay {
   Outputs run_plain(std::vector<Tensor> inputs) {
     Call call{context_, std::move(inputs), row_.attrs()};
     return run_(call);
+  }
+
+  void run_under_autocast(std::size_t start) {
+    std::size_t leaving = 0;
+    {
+      const tensor::AutocastRegion region(context_, {true, row_.mode() == "autocast-bf16" ? DType::bf16 : DType::f16});
+      outputs_ = run_plain(inputs_);
+      compare("forward", row_.json.at("forward"), start);
+      leaving = context_.timeline().events.size();
+    }
+    compare("leaving the region", row_.json.value("leaving_region", Json::array()), leaving);
   }
 
   Outputs run_checkpointed() {

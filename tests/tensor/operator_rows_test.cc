@@ -32,8 +32,11 @@ bool only_release_order(const std::vector<std::string>& found) {
   });
 }
 
-// The CPU's composed attention with dropout: in which order its eight locals go.
-bool may_reorder(const OperatorRow& row) { return row.op() == "attention" && row.json.at("device") == "cpu"; }
+// The CPU's composed attention with dropout: in which order its eight locals go. Casts that leave autocast's cache
+// together: it is a hash table keyed by addresses.
+bool may_reorder(const OperatorRow& row) {
+  return (row.op() == "attention" && row.json.at("device") == "cpu") || row.json.contains("leaving_region");
+}
 
 void print(const Tally& tally) {
   std::cout << tally.run << " of " << tally.rows << " operator rows were run; not run:\n";
@@ -62,8 +65,8 @@ TEST(OperatorRows, EqualPyTorchs) {
   }
   print(tally);
   EXPECT_EQ(tally.rows, 6187U);
-  EXPECT_EQ(tally.run, 4226U);
-  EXPECT_LE(tally.reordered, 46U);
+  EXPECT_EQ(tally.run, 5015U);
+  EXPECT_LE(tally.reordered, 49U);
 }
 
 }  // namespace

@@ -216,6 +216,52 @@ gpt2("forward", f"{NORMAL} --precision bf16 --step forward --optimizer none")
 gpt2("forward-reentrant-eager", f"{NORMAL} --precision fp32 --attention eager --step forward --optimizer none {REENTRANT}")
 gpt2("three-layers-full", f"{NORMAL} --precision bf16 {FULL}", n_layer=3)
 
+# Autocast: fp32 weights, products in half precision
+AMP, AMP16 = "--precision amp-bf16", "--precision amp-fp16"
+for family in (llama, mistral, gpt2):
+    family("amp-bf16", f"{NORMAL} {AMP}")
+    family("amp-fp16-eager", f"{ODD} {AMP16} --attention eager")
+    family("amp-bf16-full", f"{ODD} {AMP} {FULL}")
+    family("amp-bf16-reentrant", f"{ONE} {AMP} {REENTRANT}")
+for family in (llama, gpt2):
+    family("amp-fp16", f"{ONE} {AMP16}")
+    family("amp-bf16-eager", f"{NORMAL} {AMP} --attention eager")
+    family("amp-fp16-full-eager", f"{NORMAL} {AMP16} --attention eager {FULL}")
+    family("amp-bf16-reentrant-eager", f"{ODD} {AMP} --attention eager {REENTRANT}")
+    family("amp-bf16-first", f"{NORMAL} {AMP} --step first")
+    family("amp-bf16-forward", f"{NORMAL} {AMP} --step forward --optimizer none")
+    family("amp-bf16-forward-full", f"{ODD} {AMP} --step forward --optimizer none {FULL}")
+    family("amp-fp16-forward-reentrant", f"{ODD} {AMP16} --step forward --optimizer none {REENTRANT}")
+    family("amp-bf16-accumulate-2", f"{NORMAL} {AMP} --grad-accum 2")
+    family("amp-bf16-accumulate-3-full", f"{ODD} {AMP} --grad-accum 3 {FULL} --optimizer sgd-momentum")
+    family("amp-bf16-clip-fused", f"{NORMAL} {AMP} --clip-grad 1.0 --optimizer-impl fused")
+    family("amp-fp16-loop-reentrant", f"{NORMAL} {AMP16} --optimizer-impl loop {REENTRANT}")
+    family("amp-bf16-loss-none", f"{NORMAL} {AMP} --loss none")
+    family("amp-bf16-loss-none-full", f"{ODD} {AMP} --loss none {FULL} --optimizer none")
+    family("amp-bf16-one-token", f"--micro-batch 1 --seq-len 1 {AMP} --optimizer sgd")
+llama("amp-bf16-three-layers-full", f"{NORMAL} {AMP} {FULL}", num_hidden_layers=3)
+llama("amp-bf16-tied-accumulate", f"{NORMAL} {AMP} --grad-accum 2", tie_word_embeddings=True)
+llama("amp-bf16-biases", f"{NORMAL} {AMP}", mlp_bias=True, attention_bias=True)
+llama("amp-bf16-biases-full", f"{ODD} {AMP} {FULL}", mlp_bias=True, attention_bias=True)
+llama("amp-fp16-biases-reentrant", f"{ONE} {AMP16} {REENTRANT}", mlp_bias=True, attention_bias=True)
+llama("amp-bf16-all-heads-dropout", f"{ODD} {AMP}", num_key_value_heads=4, attention_dropout=0.1)
+llama("amp-bf16-dropout-eager", f"{NORMAL} {AMP} --attention eager", attention_dropout=0.1)
+llama("amp-bf16-rope-dynamic", f"{NORMAL} {AMP}", rope_scaling=ROPE["dynamic"])
+llama("amp-bf16-rope-longrope-full", f"{NORMAL} {AMP} {FULL}", rope_scaling=ROPE["longrope"])
+for act in ("gelu", "relu", "gelu_new"):
+    llama(f"amp-bf16-act-{act.replace('_', '-')}", f"{NORMAL} {AMP}", hidden_act=act)
+mistral("amp-bf16-window-below", f"{NORMAL} {AMP}", sliding_window=32)
+mistral("amp-fp16-window-below-eager", f"{ODD} {AMP16} --attention eager", sliding_window=16)
+mistral("amp-bf16-window-below-full", f"{ODD} {AMP} {FULL}", sliding_window=16)
+mistral("amp-bf16-window-below-reentrant", f"{NORMAL} {AMP} {REENTRANT}", sliding_window=32)
+gpt2("amp-bf16-still", f"{NORMAL} {AMP}", **STILL)
+gpt2("amp-bf16-still-full", f"{ODD} {AMP} {FULL}", **STILL)
+gpt2("amp-bf16-untied", f"{NORMAL} {AMP}", tie_word_embeddings=False)
+gpt2("amp-bf16-upcast-eager", f"{NORMAL} {AMP} --attention eager", reorder_and_upcast_attn=True)
+gpt2("amp-fp16-upcast-full-eager", f"{ODD} {AMP16} --attention eager {FULL}", reorder_and_upcast_attn=True)
+for act in ("gelu", "relu", "silu", "tanh"):
+    gpt2(f"amp-bf16-act-{act}", f"{NORMAL} {AMP}", activation_function=act)
+
 # torchvision's classifiers: two images, labels, cross entropy
 def classic(model, args, suffix):
     JOBS.append(Job(f"{model.replace('_', '-')}-{suffix}", model, f"--kernels cuda-traced --micro-batch 2 {args}"))
@@ -231,6 +277,12 @@ classic("resnet18", "--image-size 224 --precision bf16 --optimizer none --step f
 classic("resnet18", "--image-size 64 --precision bf16 --optimizer sgd-momentum --step first --grad-accum 2", "bf16-64-first")
 classic("mobilenet_v2", "--image-size 224 --precision fp32 --optimizer none --step forward", "fp32-forward")
 classic("vgg11_bn", "--image-size 64 --precision fp32 --optimizer adamw", "fp32-64")
+for name in ("alexnet", "vgg11_bn", "resnet18", "resnet50", "densenet121", "mobilenet_v2"):
+    classic(name, "--image-size 128 --precision amp-bf16 --optimizer sgd-momentum", "amp-bf16")
+classic("resnet18", "--image-size 97 --precision amp-fp16 --optimizer adamw --clip-grad 1.0", "amp-fp16-97-clip")
+classic("vgg11", "--image-size 64 --precision amp-fp16 --optimizer none --grad-accum 2", "amp-fp16-accumulate")
+classic("resnet18", "--image-size 64 --precision amp-bf16 --optimizer adamw --step first", "amp-bf16-first")
+classic("mobilenet_v2", "--image-size 64 --precision amp-bf16 --optimizer none --step forward", "amp-bf16-forward")
 
 # The CPU's operators (attention, dropout's mask, norm statistics and mixed types are not as on CUDA)
 for precision, recompute in (("bf16", ""), ("fp32", FULL), ("bf16", FULL), ("fp32", REENTRANT)):
@@ -243,6 +295,12 @@ add(LLAMA, "adamw-fused-clip", f"{NORMAL} --precision fp32 --optimizer-impl fuse
 add(LLAMA, "sgd-momentum-accumulate", f"{ODD} --precision bf16 --optimizer sgd-momentum --grad-accum 2", kernels="cpu")
 add(GPT2, "still-fp32", f"{NORMAL} --precision fp32 --optimizer none", kernels="cpu", **STILL)
 add(MISTRAL, "window-below", f"{NORMAL} --precision bf16 --optimizer sgd", kernels="cpu", sliding_window=32)
+for base in (LLAMA, GPT2):
+    add(base, "amp-bf16", f"{NORMAL} {AMP}", kernels="cpu")
+    add(base, "amp-bf16-full", f"{ODD} {AMP} {FULL}", kernels="cpu")
+    add(base, "amp-bf16-eager", f"{NORMAL} {AMP} --attention eager", kernels="cpu")
+add(LLAMA, "amp-bf16-reentrant", f"{ONE} {AMP} {REENTRANT}", kernels="cpu")
+add(LLAMA, "amp-bf16-biases-loss-none", f"{NORMAL} {AMP} --loss none", kernels="cpu", mlp_bias=True, attention_bias=True)
 
 # Each family_*.py has CONFIGS (name: configuration, for the standard jobs), and may have JOBS of its own and WITHOUT
 # (name: the standard jobs that the lab refuses, with the reason in a comment).

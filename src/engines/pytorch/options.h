@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/dtype.h"
@@ -23,7 +24,8 @@ struct TrainOptions {
   std::int64_t seq_len = 2048;    // tokens of a sequence; ignored for images
   std::int64_t image_size = 224;  // pixels of a side; ignored for text
   std::int64_t grad_accum = 1;    // micro-batches of a step
-  DType dtype = DType::bf16;      // weights, gradients, states and computation
+  DType dtype = DType::bf16;      // weights, gradients, states and, without autocast, computation
+  std::optional<DType> autocast;  // type of the operators that autocast lowers; the step's forward runs under it
   Optimizer optimizer = Optimizer::adamw;
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
   Recompute recompute = Recompute::none;
@@ -32,6 +34,9 @@ struct TrainOptions {
   Loss loss = Loss::full;
   Step step = Step::steady;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
+
+  // The type of matrix products and attention.
+  DType computed_in() const { return autocast.value_or(dtype); }
 };
 
 tensor::Policy policy_of(Kernels kernels);

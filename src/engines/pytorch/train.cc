@@ -6,6 +6,7 @@
 #include "engines/pytorch/splice.h"
 #include "model/family.h"
 #include "model/limits.h"
+#include "tensor/autocast.h"
 #include "tensor/tape.h"
 
 namespace ullage::engines::pytorch {
@@ -23,6 +24,10 @@ tensor::Policy policy_of(Kernels kernels) {
 }
 
 namespace {
+
+t::Autocast autocast_of(const TrainOptions& options) {
+  return {options.autocast.has_value(), options.autocast.value_or(DType::bf16)};
+}
 
 class TrainStep {
  public:
@@ -96,9 +101,14 @@ class TrainStep {
 
   Tensor forward(const model::Batch& batch) {
     t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
-    model::Output out = family_.forward(modules_, architecture_, batch);
-    hold(out.logits);
-    Tensor loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
+    model::Output out;
+    Tensor loss;
+    {
+      const t::AutocastRegion autocast(context_, autocast_of(options_));
+      out = family_.forward(modules_, architecture_, batch);
+      hold(out.logits);
+      loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
+    }
     if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
     return loss;
   }

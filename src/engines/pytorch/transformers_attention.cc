@@ -1,6 +1,7 @@
 // Masks and attention functions of transformers 5.12 (masking_utils.py, integrations/sdpa_attention.py, the eager
 // functions of the model files).
 #include "engines/pytorch/transformers_modules.h"
+#include "tensor/autocast.h"
 
 namespace ullage::engines::pytorch {
 
@@ -130,7 +131,8 @@ model::AttentionOutput TransformersModules::eager_attention(const model::Attenti
     Tensor probabilities = t::softmax(weights, DType::f32);
     weights = t::to(std::move(probabilities), dtype);
   } else {
-    weights = t::softmax(weights, dtype);
+    weights = t::softmax(weights);
+    weights = t::to(weights, value.dtype());
   }
   weights = t::dropout(weights, module.dropout);
   Tensor out = t::matmul(weights, value_states);
@@ -151,15 +153,20 @@ model::AttentionOutput TransformersModules::upcast_attention(const model::Attent
   const std::int64_t seq = query.size(2);
   const std::int64_t dim = query.size(3);
   Tensor weights = t::empty(context_, Op::empty, {batch * heads, seq, seq}, DType::f32);
-  const Tensor q = t::reshape(query, {-1, seq, dim});
-  Tensor turned = t::transpose(key, -1, -2);
-  const Tensor k = t::reshape(std::move(turned), {-1, dim, seq});
+  Tensor q;
+  Tensor k;
   {
-    Tensor q_fp32 = t::to(q, DType::f32);
-    Tensor k_fp32 = t::to(k, DType::f32);
-    weights = t::baddbmm(weights, std::move(q_fp32), std::move(k_fp32));
+    const t::AutocastRegion off(context_, {});
+    q = t::reshape(query, {-1, seq, dim});
+    Tensor turned = t::transpose(key, -1, -2);
+    k = t::reshape(std::move(turned), {-1, dim, seq});
+    {
+      Tensor q_fp32 = t::to(q, DType::f32);
+      Tensor k_fp32 = t::to(k, DType::f32);
+      weights = t::baddbmm(weights, std::move(q_fp32), std::move(k_fp32));
+    }
+    weights = t::reshape(weights, {batch, heads, seq, seq});
   }
-  weights = t::reshape(weights, {batch, heads, seq, seq});
   if (mask) weights = t::add(weights, mask);
   weights = t::softmax(weights, DType::f32);
   weights = t::to(weights, value.dtype());

@@ -1,5 +1,6 @@
 #include "engines/pytorch/transformers_modules.h"
 
+#include "tensor/autocast.h"
 #include "tensor/checkpoint.h"
 
 namespace ullage::engines::pytorch {
@@ -113,6 +114,7 @@ model::RotaryTables TransformersModules::rotary(const model::Rotary& module, con
   const t::Scope named(context_, context_.intern("rotary_emb"));
   const Tensor ids = std::move(position_ids_in);
   update_frequencies(module, ids);
+  const t::AutocastRegion off(context_, {});
   const Tensor& frequencies = state_.rotary_frequencies();
   Tensor expanded = t::unsqueeze(frequencies, 0);
   expanded = t::unsqueeze(std::move(expanded), 2);
