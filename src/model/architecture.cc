@@ -76,8 +76,16 @@ Norm ParameterList::layer_norm(const std::string& name, const Dimension& size) {
   return made;
 }
 
+Norm ParameterList::norm(NormKind kind, const std::string& name, const Dimension& size) {
+  switch (kind) {
+    case NormKind::layer: return layer_norm(name, size);
+    case NormKind::layer_fp32: return {kind, {}, {}};
+    default: return {kind, add(name + ".weight", {size}), {}};
+  }
+}
+
 Embedding ParameterList::embedding(const std::string& name, const Dimension& rows, const Dimension& size) {
-  return {add(name + ".weight", {rows, size})};
+  return {add(name + ".weight", {rows, size}), -1};
 }
 
 }  // namespace ullage::model

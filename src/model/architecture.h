@@ -18,7 +18,14 @@
 
 namespace ullage::model {
 
-enum class NormKind : std::uint8_t { rms, layer };
+enum class NormKind : std::uint8_t {
+  rms,             // in fp32, back to the input's type, times the weight (Llama)
+  rms_one_plus,    // in fp32 times (1 + weight), then back (Gemma)
+  rms_cast_last,   // in fp32 times the weight as it is, then back (OLMo 2)
+  layer,           // the library's layer norm
+  layer_fp32,      // the same in fp32, then back (OLMo)
+  layer_composed,  // the layer norm written out in fp32 (Cohere)
+};
 
 struct Norm {
   NormKind kind = NormKind::rms;
@@ -36,19 +43,26 @@ struct Attention {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::optional<std::int64_t> window;  // tokens a query sees, itself included; none: all before it
+  std::uint8_t mask = 0;               // index into the Architecture's mask_windows
+  bool rotates = true;                 // by the rotary embedding, where there is one
   double dropout = 0;
+  double output_dropout = 0;    // of what the output projection gives
   bool softmax_in_fp32 = true;  // the eager path computes probabilities in fp32
   bool groups_keys = true;      // the module knows of key groups: SDPA is told to group even equal heads
   bool upcast = false;          // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
+  bool softcaps = false;        // the eager path squashes scores by tanh
+  bool clips = false;           // queries, keys and values are clamped in place
   Linear q, k, v;               // separate projections, or
   Linear qkv;                   // one fused
   Linear o;
+  Norm q_norm, k_norm;  // may be empty
 };
 
 struct Mlp {
   bool gated = true;  // down(act(gate(x)) * up(x)), else down(act(up(x)))
   Activation activation = Activation::silu;
   Linear gate, up, down;
+  double dropout = 0;  // of what comes out
 };
 
 struct LayerKind {
@@ -56,17 +70,31 @@ struct LayerKind {
   std::vector<Parameter> parameters;  // in registration order
   Norm input_norm;
   Norm post_attention_norm;
+  Norm feedforward_norm, post_feedforward_norm;  // around the feed-forward part, where post_attention_norm is not
   Attention attention;
   Mlp mlp;
   double residual_dropout = 0;
 };
 
+enum class RotaryForm : std::uint8_t {
+  halves,       // the halves of a head are pairs; tables in the hidden type (Llama)
+  halves_back,  // the same, but what is turned goes back to its type (Olmo 3; differs under autocast only)
+  halves_fp32,  // tables stay in fp32, what they turn goes back to its type (OLMo)
+  joined,       // the turned dimensions are cut out and joined with the rest, even where they are all (Phi-3)
+  neighbours,   // neighbouring dimensions are pairs, turned in fp32 (Cohere)
+};
+
 struct Rotary {
   std::int64_t dim = 0;  // rotated dimensions of a head; 0: no rotary embedding
+  RotaryForm form = RotaryForm::halves;
+  std::size_t buffer = 0;  // index of its frequencies among the buffers; the original copy follows
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;
 };
+
+// What becomes of the head's output.
+enum class LogitForm : std::uint8_t { plain, multiplied, divided, softcapped };
 
 // What whoever is told a figure of this architecture must be told with it.
 enum class NoteKind : std::uint8_t {
@@ -93,10 +121,15 @@ struct Architecture {
   std::vector<Buffer> buffers;
 
   Embedding embedding;
-  Embedding positions;  // learned positions; may be empty
+  bool multiplies_embeddings = false;  // by a number
+  Embedding positions;                 // learned positions; may be empty
   Norm final_norm;
   Linear head;
+  LogitForm logits = LogitForm::plain;
   Rotary rotary;
+  Rotary local_rotary;  // of layers with a window; dim 0: they share the other
+  // Of the causal masks in the order they are made.
+  std::vector<std::optional<std::int64_t>> mask_windows{std::nullopt};
   double embedding_dropout = 0;
   Image image;
   std::vector<Note> notes;
@@ -138,6 +171,8 @@ class ParameterList {
   Linear conv1d(const std::string& name, const Dimension& in, const Dimension& out);
   Norm rms_norm(const std::string& name, const Dimension& size);
   Norm layer_norm(const std::string& name, const Dimension& size);
+  // With the parameters that the kind has.
+  Norm norm(NormKind kind, const std::string& name, const Dimension& size);
   Embedding embedding(const std::string& name, const Dimension& rows, const Dimension& size);
 
  private:

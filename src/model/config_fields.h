@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "model/architecture.h"
@@ -24,14 +25,20 @@ class Fields {
  public:
   explicit Fields(const JsonObject& config) : config_(config) {}
 
+  std::int64_t count(std::string_view key, std::int64_t fallback, std::int64_t high);  // from 0 to `high`
   // From 1 to `high`.
   std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t high);
   std::int64_t optional_integer(std::string_view key, std::int64_t fallback, std::int64_t high);
   bool boolean(std::string_view key, bool fallback);
+  bool optional_boolean(std::string_view key, bool fallback);
+  double number(std::string_view key, double fallback);
   // From 0 to less than 1.
   double probability(std::string_view key, double fallback);
   double optional_probability(std::string_view key, double fallback);
   Activation activation(std::string_view key, std::string_view fallback);
+  // Of a list with one name for each of `layers` layers, which are "sliding_attention" rather than "full_attention";
+  // empty where there is no list.
+  std::vector<bool> sliding_layers(std::string_view key, std::int64_t layers);
 
   void reject(std::string_view key, std::string message);
   void reject(Error error);
@@ -67,8 +74,17 @@ void check_divides(Fields& fields, std::string_view key, std::int64_t heads, std
 // The form of the rotary embedding (rope_scaling or rope_parameters).
 Rotary read_rotary(Fields& fields, std::int64_t head_dim, std::int64_t max_positions);
 
-// The inverse frequencies that a rotary module registers: the current ones and the original copy.
-std::vector<Buffer> rotary_buffers(const Rotary& rotary);
+// The same for classes that turn a part of a head only: `partial_rotary_factor` of its dimensions, rounded down.
+Rotary read_partial_rotary(Fields& fields, std::int64_t head_dim, std::int64_t max_positions, double fallback);
+
+// The form of one layer type, "full_attention" or "sliding_attention", where rope_parameters holds one of each and
+// rope_scaling means the former.
+Rotary read_layer_rotary(Fields& fields, std::string_view layer_type, std::int64_t head_dim,
+                         std::int64_t max_positions);
+
+// The inverse frequencies that a rotary module registers: the current ones and the original copy. `prefix` stands in
+// front of their names.
+std::vector<Buffer> rotary_buffers(const Rotary& rotary, std::string_view prefix = "");
 
 // A dimension of `count` units along one axis.
 Dimension axis(Axis axis, std::int64_t count, std::int64_t unit = 1);

@@ -6,8 +6,17 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "model/families/cohere.h"
+#include "model/families/gemma.h"
 #include "model/families/gpt2.h"
+#include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/families/olmo.h"
+#include "model/families/phi3.h"
+#include "model/families/qwen.h"
+#include "model/families/smollm3.h"
+#include "model/families/stablelm.h"
+#include "model/families/starcoder2.h"
 #include "model/families/torchvision.h"
 #include "model/limits.h"
 
@@ -15,22 +24,36 @@ namespace ullage::model {
 namespace {
 
 constexpr std::array kFamilies{
+    Family{"cohere", build_cohere, forward_cohere},
+    Family{"cohere2", build_cohere2, forward_cohere2},
+    Family{"gemma", build_gemma, forward_llama},
+    Family{"gemma2", build_gemma2, forward_gemma2},
+    Family{"gemma3_text", build_gemma3, forward_gemma3},
+    Family{"gpt2", build_gpt2, forward_gpt2},
+    Family{"granite", build_granite, forward_granite},
     Family{"llama", build_llama, forward_llama},
     Family{"mistral", build_mistral, forward_llama},
-    Family{"gpt2", build_gpt2, forward_gpt2},
+    Family{"olmo", build_olmo, forward_olmo},
+    Family{"olmo2", build_olmo2, forward_olmo2},
+    Family{"olmo3", build_olmo3, forward_olmo2},
+    Family{"phi3", build_phi3, forward_phi3},
+    Family{"qwen2", build_qwen2, forward_llama},
+    Family{"qwen3", build_qwen3, forward_qwen3},
+    Family{"smollm3", build_smollm3, forward_llama},
+    Family{"stablelm", build_stablelm, forward_stablelm},
+    Family{"starcoder2", build_starcoder2, forward_llama},
     Family{"torchvision", build_torchvision, forward_torchvision},
 };
 
 tl::unexpected<Error> unknown_type(const std::string& type, std::string_view nested, std::string where) {
   std::vector<std::string_view> known;
   for (const Family& family : families()) known.push_back(family.model_type);
-  const std::vector<std::string> near = nearest_names(type, known);
-  std::string list;
-  for (const std::string_view name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  const std::vector<std::string> near = nearest_names(nested.empty() ? type : nested, known);
   const std::string around = nested.empty() ? "" : fmt::format(" around the text model '{}'", excerpt(nested));
-  return fail(ErrorCode::unsupported, std::move(where),
-              fmt::format("model type '{}'{} is not modelled; {}", excerpt(type), around,
-                          near.empty() ? "known are " + list : did_you_mean(near)));
+  return fail(
+      ErrorCode::unsupported, std::move(where),
+      fmt::format("model type '{}'{} is not modelled; {}", excerpt(type), around,
+                  near.empty() ? "`ullage models` counts the parameters of those that are" : did_you_mean(near)));
 }
 
 // Where the nested configuration of the text model is; empty: there is none.

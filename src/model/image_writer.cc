@@ -1,6 +1,6 @@
 #include "model/image_writer.h"
 
-#include "model/config_reader.h"
+#include "model/config_fields.h"
 
 namespace ullage::model {
 namespace {

@@ -21,10 +21,11 @@ auto call(Function&& function, Arguments... arguments) {
   return std::apply(function, held);
 }
 
-// cos and sin of the rotary embedding, [1, seq, dim] in the hidden type; empty without one.
+// cos and sin of the rotary embedding, [1, seq, dim] in the type of their form; empty without one.
 struct RotaryTables {
   Tensor cos;
   Tensor sin;
+  RotaryForm form = RotaryForm::halves;
 };
 
 // What an attention function returns: output [batch, seq, heads, dim] and, where they were made, the probabilities.
@@ -55,8 +56,8 @@ class Modules {
   // query and key [batch, heads, seq, dim], replaced by the rotated ones.
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
   // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows
-  // causality.
-  virtual Tensor causal_mask(const Attention& attention, const Tensor& hidden) = 0;
+  // causality. With a window a query sees that many tokens, itself included.
+  virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden) = 0;
   // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;

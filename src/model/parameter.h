@@ -50,6 +50,7 @@ struct Buffer {
 
 struct Embedding {
   ParameterRef weight;
+  std::int32_t scale = -1;  // index of the buffer that what is looked up is multiplied by; -1: none
 };
 
 struct Linear {

@@ -13,7 +13,7 @@ namespace ullage::tensor {
   X(empty) X(zeros) X(ones_like) X(zeros_like) X(arange) X(randint) X(copy) X(cast) X(clone) X(cat) X(pad) \
   X(add) X(add_) X(sub) X(mul) X(div) X(neg) X(pow) X(rsqrt) X(sqrt) X(cos) X(sin) X(tanh) X(sigmoid) X(silu) X(gelu) X(relu) \
   X(silu_backward) X(gelu_backward) X(threshold_backward) X(tanh_backward) X(sigmoid_backward) X(slice_backward) \
-  X(hardtanh_) X(hardtanh_backward) X(relu_) X(lerp_) X(addcmul_) X(addcdiv_) X(maximum) X(compare) X(logical_and) X(where) X(index) \
+  X(clamp_) X(hardtanh_) X(hardtanh_backward) X(relu_) X(lerp_) X(addcmul_) X(addcdiv_) X(maximum) X(compare) X(logical_and) X(where) X(index) \
   X(mean) X(sum) X(norm) X(mm) X(addmm) X(bmm) X(baddbmm) X(embedding) X(embedding_backward) \
   X(softmax) X(softmax_backward) X(log_softmax) X(log_softmax_backward) X(nll_loss) X(nll_loss_backward) \
   X(layer_norm) X(layer_norm_backward) X(rms_norm) X(rms_norm_backward) X(dropout) X(dropout_backward) \

@@ -24,15 +24,18 @@ Tensor transpose(Tensor x, int a, int b);
 Tensor unsqueeze(Tensor x, int at);
 Tensor expand(Tensor x, const Dims& sizes);
 Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to);
+Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to, std::int64_t step);
 // Equal parts of `size` along `dim`.
 std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
 
 // --- copies ----------------------------------------------------------------------------------------------------------
 Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
 Tensor contiguous(Tensor x);                         // the same tensor if it is already
+Tensor copy_contiguous(Tensor x);                    // a copy even then
 Tensor reshape(Tensor x, Dims sizes);                // a view where possible, else a copy
 Tensor to(Tensor x, DType dtype);                    // the same tensor if it already has the type
 Tensor cat(std::vector<Tensor> parts, int dim);
+Tensor stack_last(std::vector<Tensor> parts);   // along a new last dimension
 Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
@@ -56,8 +59,10 @@ Tensor relu(Tensor x);
 Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);
-void hardtanh_in_place(const Tensor& x);  // ReLU6 too; backward needs the input, so a graph keeps a copy of it
-void iadd(const Tensor& x, Tensor y);     // x += y, recorded
+// These need the input in backward, so a graph keeps a copy of it.
+void clamp_view_in_place(const Tensor& x);  // of a view of a contiguous whole of the same size
+void hardtanh_in_place(const Tensor& x);    // ReLU6 too
+void iadd(const Tensor& x, Tensor y);       // x += y, recorded
 
 // --- reductions ------------------------------------------------------------------------------------------------------
 Tensor mean_last(Tensor x);  // over the last dimension, kept

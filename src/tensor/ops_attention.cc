@@ -72,6 +72,7 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const 
   return record.finish(std::move(out));
 }
 
+// repeat_interleave: a copy even of what is repeated once.
 Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
   Tensor x = std::move(x_in);
   const std::int64_t times = heads / x.size(1);
@@ -80,7 +81,7 @@ Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
   const Dims merged{x.size(0), heads, x.size(2), x.size(3)};
   Tensor wide = unsqueeze(std::move(x), 2);
   wide = expand(std::move(wide), sizes);
-  wide = contiguous(std::move(wide));
+  wide = copy_contiguous(std::move(wide));
   return view(std::move(wide), merged);
 }
 

@@ -114,6 +114,19 @@ void rsqrt_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = mul(scaled, power);
 }
 
+// What is clamped in place is a view of the linear layer's product, so the gradient is that of the whole product with
+// the view's put in (CopySlices): a copy of the gradient for each, and where(x beyond the limits, 0, gradient).
+void clamp_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  out[0] = empty(context, Op::empty, in[0].sizes(), in[0].dtype());
+  const Tensor part = clone(in[0], contiguous_strides(in[0].sizes()));
+  const Tensor x = unpack(node, 0);
+  const Tensor zero = empty(context, Op::zeros, {}, part.dtype());
+  const Tensor above = elementwise(Op::compare, x, DType::boolean);
+  const Tensor below = elementwise(Op::compare, x, DType::boolean);
+  const Tensor kept = elementwise(Op::where, part, part.dtype());
+}
+
 // One kernel that reads the gradient and what was saved. Which of them it names first decides the memory order of the
 // result: the gradient, but for thresholds.
 template <Op kOp>
@@ -270,15 +283,24 @@ void relu_in_place(const Tensor& x) {
   finish_in_place(record, x);
 }
 
-void hardtanh_in_place(const Tensor& x) {
-  Recording record(x.context(), kernel_backward<Op::hardtanh_backward>, {&x});
+namespace {
+
+// Backward needs the input, so a graph keeps a copy of it.
+void limit_in_place(Op op, BackwardFunction backward, const Tensor& x) {
+  Recording record(x.context(), backward, {&x});
   if (record) {
     const Tensor before = clone(x, strides_like(x.sizes(), x.strides()));
     save_input(record.node(), before);
   }
-  x.context().record_op(Op::hardtanh_, x.numel(), 2 * x.bytes());
+  x.context().record_op(op, x.numel(), 2 * x.bytes());
   finish_in_place(record, x);
 }
+
+}  // namespace
+
+void hardtanh_in_place(const Tensor& x) { limit_in_place(Op::hardtanh_, kernel_backward<Op::hardtanh_backward>, x); }
+
+void clamp_view_in_place(const Tensor& x) { limit_in_place(Op::clamp_, clamp_backward, x); }
 
 Tensor dropout(Tensor x_in, double p) {
   const Tensor x = std::move(x_in);

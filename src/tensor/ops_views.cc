@@ -75,6 +75,17 @@ void cat_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
+// Every second element, or so, of the gradient: views.
+void stack_last_backward(Node& node, Gradients& in, Gradients& out) {
+  Dims sizes = in[0].sizes();
+  Dims strides = in[0].strides();
+  sizes.erase(sizes.size() - 1);
+  strides.erase(strides.size() - 1);
+  for (std::size_t i = 0; i < node.edges.size(); ++i) {
+    if (node.wants(i)) out[i] = node.context->alias(in[0], sizes, strides);
+  }
+}
+
 Tensor copy_with_strides(Context& context, Op op, const Tensor& x, const Dims& strides, DType dtype) {
   context.record_op(op, 0, x.bytes() + x.numel() * size_of(dtype));
   return context.make(x.sizes(), strides, dtype);
@@ -159,6 +170,15 @@ Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to) {
   return view_node(x, slice_backward, sizes, x.strides(), x.sizes());
 }
 
+Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to, std::int64_t step) {
+  const Tensor x = std::move(x_in);
+  Dims sizes = x.sizes();
+  Dims strides = x.strides();
+  sizes[dim] = (to - from + step - 1) / step;
+  strides[dim] *= step;
+  return view_node(x, slice_backward, sizes, strides, x.sizes());
+}
+
 std::vector<Tensor> split(Tensor x_in, std::int64_t size, int dim) {
   const Tensor x = std::move(x_in);
   Recording record(x.context(), split_backward, {&x});
@@ -177,8 +197,12 @@ Tensor clone(const Tensor& x, const Dims& strides) {
 }
 
 Tensor contiguous(Tensor x_in) {
+  Tensor x = std::move(x_in);
+  return x.contiguous() ? x : copy_contiguous(std::move(x));
+}
+
+Tensor copy_contiguous(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  if (x.contiguous()) return x;
   Recording record(x.context(), clone_backward, {&x});
   return record.finish(clone(x, contiguous_strides(x.sizes())));
 }
@@ -222,6 +246,18 @@ Tensor cat(std::vector<Tensor> parts_in, int dim) {
   Tensor out = record.finish(context.make(sizes, parts[0].dtype()));
   // From the end, as Python takes a list apart; libraries of C++ differ.
   while (!parts.empty()) parts.pop_back();
+  return out;
+}
+
+Tensor stack_last(std::vector<Tensor> parts_in) {
+  std::vector<Tensor> parts = std::move(parts_in);
+  Context& context = parts[0].context();
+  Recording record(context, stack_last_backward, std::span<const Tensor>(parts));
+  Dims sizes = parts[0].sizes();
+  sizes.push_back(static_cast<std::int64_t>(parts.size()));
+  context.record_op(Op::cat, 0, 2 * numel(sizes) * size_of(parts[0].dtype()));
+  Tensor out = record.finish(context.make(sizes, parts[0].dtype()));
+  while (!parts.empty()) parts.pop_back();  // as in cat
   return out;
 }
 

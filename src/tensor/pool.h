@@ -16,11 +16,12 @@ namespace ullage::tensor {
 template <class T>
 class Pool {
  public:
-  T* make() {
+  template <class... Args>
+  T* make(Args&&... args) {
     if (free_ == nullptr) grow();
     Slot* slot = free_;
     free_ = slot->next;
-    return ::new (static_cast<void*>(slot)) T;  // not T(): that would clear the whole object first
+    return ::new (static_cast<void*>(slot)) T(std::forward<Args>(args)...);
   }
 
   void give_back(T* object) {

@@ -60,16 +60,15 @@ struct TensorImpl {
   std::uint32_t refs = 0;
   DType dtype = DType::f32;
   bool leaf_requires_grad = false;
-  bool tracked = false;       // comes out of an operator that a gradient flows through
   bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
-  std::uint8_t output = 0;    // which output of grad_fn this is
+  std::uint16_t output = 0;   // which output of grad_fn this is
   std::uint32_t cast = 0;     // place in autocast's cache of casts, from 1; 0: none
   std::int64_t elements = 0;  // product of the sizes
   Dims sizes;
   Dims strides;
   Ref<Storage> storage;
-  Ref<Node> grad_fn;            // empty for leaves, and where the graph is not kept (Context::ghost_graph)
+  Ref<Node> grad_fn;            // empty for leaves
   Node* accumulator = nullptr;  // a leaf's; not owned: the accumulator owns the leaf, and clears this when it dies
   Tensor grad;
 };
@@ -78,7 +77,7 @@ inline const Dims& Tensor::sizes() const { return impl_->sizes; }
 inline const Dims& Tensor::strides() const { return impl_->strides; }
 inline std::int64_t Tensor::numel() const { return impl_->elements; }
 inline DType Tensor::dtype() const { return impl_->dtype; }
-inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->tracked); }
+inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->grad_fn); }
 inline Storage& Tensor::storage() const { return *impl_->storage; }
 inline Context& Tensor::context() const { return *impl_->storage->context; }
 inline Tensor Tensor::grad() const { return impl_->grad; }

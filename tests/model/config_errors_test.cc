@@ -43,14 +43,15 @@ constexpr Wrong kTypes[] = {
     {R"({"model_type": "mixtrall"})",
      "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mistral?"},
     {R"({"model_type": "zzzzzzzz"})",
-     "c.json: model_type: model type 'zzzzzzzz' is not modelled; known are llama, mistral, gpt2, torchvision"},
+     "c.json: model_type: model type 'zzzzzzzz' is not modelled; "
+     "`ullage models` counts the parameters of those that are"},
     {R"({"model_type": "new\nline and a very long name that goes on and on and never comes to an end"})",
      "c.json: model_type: model type 'new?line and a very long name that goes on and on and never ...' is not "
      "modelled; "
-     "known are llama, mistral, gpt2, torchvision"},
+     "`ullage models` counts the parameters of those that are"},
     {R"({"model_type": "vlm", "text_config": {"model_type": "unheard_of"}})",
-     "c.json: model_type: model type 'vlm' around the text model 'unheard_of' is not modelled; known are llama, "
-     "mistral, gpt2, torchvision"},
+     "c.json: model_type: model type 'vlm' around the text model 'unheard_of' is not modelled; "
+     "`ullage models` counts the parameters of those that are"},
     {R"({"model_type": "some_vlm", "llm_config": {}})",
      "c.json: llm_config: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": "some_vlm", "text_config": {"model_type": "llama", "hidden_size": 0}})",

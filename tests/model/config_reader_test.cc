@@ -1,8 +1,9 @@
 // Defaults and meanings are those of transformers 5.12's configuration classes, asked in the lab
 // (models/{llama,mistral,gpt2}/configuration_*.py, modeling_rope_utils.py).
-#include "model/config_reader.h"
-
 #include <gtest/gtest.h>
+
+#include "model/families/gpt2.h"
+#include "model/families/llama.h"
 
 namespace ullage::model {
 namespace {
@@ -33,7 +34,7 @@ TEST(LlamaConfig, Defaults) {
   EXPECT_FALSE(c.window);
   EXPECT_EQ(c.activation, Activation::silu);
   EXPECT_EQ(c.attention_dropout, 0);
-  EXPECT_FALSE(c.attention_bias || c.mlp_bias || c.tied);
+  EXPECT_FALSE(c.qkv_bias || c.output_bias || c.mlp_bias || c.tied);
   EXPECT_EQ(c.rotary.type, "default");
   EXPECT_EQ(c.rotary.dim, 128);
 }
@@ -87,7 +88,7 @@ TEST(MistralConfig, Defaults) {
   EXPECT_EQ(c.max_positions, 131072);
   EXPECT_EQ(c.window, 4096);
   EXPECT_EQ(c.activation, Activation::silu);
-  EXPECT_FALSE(c.attention_bias || c.mlp_bias || c.tied);
+  EXPECT_FALSE(c.qkv_bias || c.output_bias || c.mlp_bias || c.tied);
 }
 
 TEST(MistralConfig, AnExplicitNullTurnsTheWindowOff) {
@@ -97,7 +98,7 @@ TEST(MistralConfig, AnExplicitNullTurnsTheWindowOff) {
 
 TEST(MistralConfig, HasNoBiasesWhateverTheFieldsSay) {
   const DecoderConfig c = mistral(R"({"attention_bias": true, "mlp_bias": true})");
-  EXPECT_FALSE(c.attention_bias || c.mlp_bias);
+  EXPECT_FALSE(c.qkv_bias || c.output_bias || c.mlp_bias);
 }
 
 TEST(MistralConfig, HeadsNeedNotDivideWhereTheirWidthIsGiven) {

@@ -22,12 +22,12 @@ Tensor repeat_kv(Tensor x_in, std::int64_t times) {
   return t::reshape(std::move(x), merged);
 }
 
-bool window_matters(const model::Attention& attention, std::int64_t seq) {
-  return attention.window && *attention.window <= seq;
-}
+using Window = std::optional<std::int64_t>;
+
+bool window_matters(Window window, std::int64_t seq) { return window && *window <= seq; }
 
 // Whether a query may look at a key, [1, 1, seq, seq], from index arithmetic: within the window and not ahead.
-Tensor allowed(t::Context& context, const model::Attention& attention, std::int64_t batch, std::int64_t seq) {
+Tensor allowed(t::Context& context, Window window, std::int64_t batch, std::int64_t seq) {
   const Dims square{1, 1, seq, seq};
   const Tensor batch_index = t::empty(context, Op::arange, {batch}, DType::i64);
   const Tensor head_index = t::empty(context, Op::arange, {1}, DType::i64);
@@ -35,7 +35,7 @@ Tensor allowed(t::Context& context, const model::Attention& attention, std::int6
   query_index = t::add_scalar(std::move(query_index));
   Tensor key_index = t::empty(context, Op::arange, {seq}, DType::i64);
   key_index = t::add_scalar(std::move(key_index));
-  if (!attention.window) return t::empty(context, Op::compare, square, DType::boolean);
+  if (!window) return t::empty(context, Op::compare, square, DType::boolean);
   Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
   Tensor condition;
   {
@@ -65,15 +65,15 @@ void search_packed_sequences(t::Context& context, std::int64_t batch, std::int64
 
 // Fused kernels know plain causality; a window that cuts, or the eager function, wants a mask. The fused ones take it
 // as Booleans, the eager function as 0 and the lowest number.
-Tensor TransformersModules::causal_mask(const model::Attention& attention, const Tensor& hidden) {
+Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden) {
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
   const bool eager = options_.attention == AttentionImpl::eager;
   const t::NoGrad no_grad(context_);
   const t::Scope named(context_, context_.intern("causal_mask"));
   if (!context_.policy().traced) search_packed_sequences(context_, batch, seq);
-  if (!eager && (!window_matters(attention, seq) || seq == 1)) return {};
-  Tensor mask = allowed(context_, attention, batch, seq);
+  if (!eager && (!window_matters(window, seq) || seq == 1)) return {};
+  Tensor mask = allowed(context_, window, batch, seq);
   if (!eager) return t::expand(std::move(mask), {batch, 1, seq, seq});
   const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());
   const Tensor lowest = t::empty(context_, Op::empty, {}, hidden.dtype());
@@ -125,6 +125,11 @@ model::AttentionOutput TransformersModules::eager_attention(const model::Attenti
     weights = t::matmul(query, std::move(turned));
   }
   weights = t::mul_scalar(std::move(weights));
+  if (module.softcaps) {
+    weights = t::div_scalar(weights);
+    weights = t::tanh(weights);
+    weights = t::mul_scalar(weights);
+  }
   if (mask) weights = t::add(weights, mask);
   const DType dtype = query.dtype();
   if (module.softmax_in_fp32) {

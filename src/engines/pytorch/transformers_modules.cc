@@ -1,6 +1,5 @@
 #include "engines/pytorch/transformers_modules.h"
 
-#include "tensor/autocast.h"
 #include "tensor/checkpoint.h"
 
 namespace ullage::engines::pytorch {
@@ -13,7 +12,11 @@ using t::Tensor;
 
 Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids) {
   const t::Scope named(context_, scope(module.weight));
-  return t::embedding(parameter(module.weight), std::move(ids));
+  const Tensor& weight = parameter(module.weight);
+  Tensor found = t::embedding(weight, std::move(ids));
+  if (module.scale < 0) return found;
+  Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
+  return t::mul(std::move(found), std::move(scale));
 }
 
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
@@ -21,24 +24,6 @@ Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
   Tensor bias = optional_parameter(module.bias);
   if (module.stored_in_out) return t::conv1d_addmm(std::move(x), parameter(module.weight), std::move(bias));
   return t::linear(std::move(x), parameter(module.weight), std::move(bias));
-}
-
-// LlamaRMSNorm: in fp32, back to the input's type, then times the weight. The fp32 copy and the variance live until it
-// returns.
-Tensor TransformersModules::norm(const model::Norm& module, Tensor x) {
-  const t::Scope named(context_, scope(module.weight));
-  if (module.kind == model::NormKind::layer) {
-    return t::layer_norm(std::move(x), parameter(module.weight), optional_parameter(module.bias));
-  }
-  const DType dtype = x.dtype();
-  Tensor hidden = t::to(std::move(x), DType::f32);
-  Tensor squares = t::pow_scalar(hidden);
-  const Tensor variance = t::mean_last(std::move(squares));
-  Tensor shifted = t::add_scalar(variance);
-  Tensor inverse = t::rsqrt(std::move(shifted));
-  hidden = t::mul(hidden, std::move(inverse));
-  Tensor back = t::to(hidden, dtype);
-  return t::mul(parameter(module.weight), std::move(back));
 }
 
 namespace {
@@ -86,81 +71,8 @@ Tensor TransformersModules::mlp(const model::Mlp& module, Tensor x_in) {
     hidden = call([&](Tensor h) { return linear(module.up, h); }, x);
     hidden = call([&](Tensor h) { return activation(module.activation, h); }, std::move(hidden));
   }
-  return call([&](Tensor h) { return linear(module.down, h); }, std::move(hidden));
-}
-
-Tensor TransformersModules::position_ids(const Tensor& hidden) {
-  Tensor positions = t::empty(context_, Op::arange, {hidden.size(1)}, DType::i64);
-  positions = t::add_scalar(std::move(positions));
-  return t::unsqueeze(std::move(positions), 0);
-}
-
-// What dynamic and long RoPE look at before each forward: the highest position, compared with the limits they know. A
-// long RoPE then drops the copy of its frequencies in favour of the original. (modeling_rope_utils.py)
-void TransformersModules::update_frequencies(const model::Rotary& module, const Tensor& position_ids) {
-  const bool dynamic = module.type.find("dynamic") != std::string::npos;
-  if (!dynamic && module.type != "longrope") return;
-  Tensor highest = t::empty(context_, Op::maximum, {}, position_ids.dtype());
-  const Tensor length = t::add_scalar(std::move(highest));
-  t::empty(context_, Op::compare, {}, DType::boolean);
-  if (dynamic) t::empty(context_, Op::compare, {}, DType::boolean);
-  else state_.drop_rotary_copy();
-}
-
-// LlamaRotaryEmbedding, without gradient: angles are a batched product, cos and sin are scaled and cast.
-model::RotaryTables TransformersModules::rotary(const model::Rotary& module, const Tensor& hidden,
-                                                Tensor position_ids_in) {
-  const t::NoGrad no_grad(context_);
-  const t::Scope named(context_, context_.intern("rotary_emb"));
-  const Tensor ids = std::move(position_ids_in);
-  update_frequencies(module, ids);
-  const t::AutocastRegion off(context_, {});
-  const Tensor& frequencies = state_.rotary_frequencies();
-  Tensor expanded = t::unsqueeze(frequencies, 0);
-  expanded = t::unsqueeze(std::move(expanded), 2);
-  Tensor positions = t::unsqueeze(ids, 1);
-  positions = t::to(std::move(positions), DType::f32);
-  Tensor angles = t::matmul(expanded, positions);
-  angles = t::transpose(std::move(angles), 1, 2);
-  const Tensor both = t::cat({angles, angles}, -1);
-  Tensor cos = t::cos(both);
-  cos = t::mul_scalar(std::move(cos));
-  Tensor sin = t::sin(both);
-  sin = t::mul_scalar(std::move(sin));
-  model::RotaryTables tables;
-  tables.cos = t::to(cos, hidden.dtype());
-  tables.sin = t::to(sin, hidden.dtype());
-  return tables;
-}
-
-namespace {
-
-Tensor rotate_half(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  const std::int64_t dim = x.size(-1);
-  const Tensor first = t::slice(x, -1, 0, dim / 2);
-  const Tensor second = t::slice(x, -1, dim / 2, dim);
-  Tensor negated = t::neg(second);
-  return t::cat({std::move(negated), first}, -1);
-}
-
-Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin) {
-  Tensor straight = t::mul(x, cos);
-  Tensor turned = rotate_half(x);
-  turned = t::mul(std::move(turned), sin);
-  return t::add(std::move(straight), std::move(turned));
-}
-
-}  // namespace
-
-// The old query and key live until both rotated ones exist.
-void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
-  const Tensor cos = t::unsqueeze(tables.cos, 1);
-  const Tensor sin = t::unsqueeze(tables.sin, 1);
-  Tensor rotated_query = rotate(query, cos, sin);
-  Tensor rotated_key = rotate(key, cos, sin);
-  query = std::move(rotated_query);
-  key = std::move(rotated_key);
+  hidden = call([&](Tensor h) { return linear(module.down, h); }, std::move(hidden));
+  return t::dropout(std::move(hidden), module.dropout);
 }
 
 Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in, Tensor extra_in) {

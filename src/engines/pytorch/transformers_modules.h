@@ -22,11 +22,8 @@ class ModelState {
   std::int16_t layer_of(std::size_t i) const { return layers_of_[i]; }
   // By index into the Architecture's buffers.
   const tensor::Tensor& buffer(std::size_t index) const { return buffers_[index]; }
-  const tensor::Tensor& rotary_frequencies() const { return buffers_.back(); }
   // Long RoPE registers its original frequencies in place of the copy when it first runs.
-  void drop_rotary_copy() {
-    if (buffers_.size() > 1) buffers_.erase(buffers_.begin());
-  }
+  void drop_rotary_copy(const model::Rotary& rotary) { buffers_[rotary.buffer] = buffers_[rotary.buffer + 1]; }
 
  private:
   void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to,
@@ -59,7 +56,7 @@ class TransformersModules : public model::Modules {
   model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden,
                              tensor::Tensor position_ids) override;
   void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
-  tensor::Tensor causal_mask(const model::Attention& attention, const tensor::Tensor& hidden) override;
+  tensor::Tensor causal_mask(std::optional<std::int64_t> window, const tensor::Tensor& hidden) override;
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
   tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden,
@@ -73,7 +70,7 @@ class TransformersModules : public model::Modules {
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
   const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
   tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
-  NameId scope(model::ParameterRef ref) const { return state_.module(ref, context_.layer); }
+  NameId scope(model::ParameterRef ref) const { return ref ? state_.module(ref, context_.layer) : context_.module; }
 
   model::AttentionOutput eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                          tensor::Tensor value, tensor::Tensor mask);

@@ -1,8 +1,6 @@
 // GPT-2 (transformers: models/gpt2/modeling_gpt2.py).
 #include "model/families/gpt2.h"
 
-#include "model/config_reader.h"
-
 namespace ullage::model {
 namespace {
 
@@ -61,7 +59,7 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   const Tensor positions = m.position_ids(embeds);
   const Tensor position_embeds = call([&](Tensor x) { return m.embedding(arch.positions, x); }, positions);
   Tensor hidden = tensor::add(embeds, position_embeds);
-  const Tensor mask = m.causal_mask(arch.kinds[0].attention, embeds);
+  const Tensor mask = m.causal_mask({}, embeds);
   hidden = call([&](Tensor x) { return m.dropout(arch.embedding_dropout, x); }, hidden);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
@@ -123,6 +121,32 @@ Architecture network(const Gpt2Config& c) {
 }
 
 }  // namespace
+
+Expected<Gpt2Config> read_gpt2_config(const JsonObject& config) {
+  Fields fields(config);
+  Gpt2Config c;
+  // The common spelling is an alias that is assigned later, and so wins.
+  const auto either = [&](std::string_view own, std::string_view common, std::int64_t fallback, std::int64_t high) {
+    return fields.integer(config.contains(common) ? common : own, fallback, high);
+  };
+  c.vocab = fields.integer("vocab_size", 50257, kMaxVocab);
+  c.positions = either("n_positions", "max_position_embeddings", 1024, kMaxPositions);
+  c.hidden = either("n_embd", "hidden_size", 768, kMaxWidth);
+  c.layers = either("n_layer", "num_hidden_layers", 12, kMaxLayers);
+  c.heads = either("n_head", "num_attention_heads", 12, kMaxWidth);
+  c.inner = fields.optional_integer("n_inner", 4 * c.hidden, 4 * kMaxWidth);
+  c.activation = fields.activation("activation_function", "gelu_new");
+  c.residual_dropout = fields.probability("resid_pdrop", 0.1);
+  c.embedding_dropout = fields.probability("embd_pdrop", 0.1);
+  c.attention_dropout = fields.probability("attn_pdrop", 0.1);
+  c.upcast = fields.boolean("reorder_and_upcast_attn", false);
+  c.tied = fields.boolean("tie_word_embeddings", true);
+  check_divides(fields, "n_head", c.heads, "n_embd", c.hidden);
+  if (fields.boolean("add_cross_attention", false)) {
+    fields.reject("add_cross_attention", "cross attention in GPT-2 is not modelled; set it to false");
+  }
+  return finish(fields, std::move(c));
+}
 
 Expected<Architecture> build_gpt2(const JsonObject& config) { return read_gpt2_config(config).map(network); }
 

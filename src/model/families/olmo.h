@@ -1,0 +1,14 @@
+// The forward passes and the configurations of OLMo, OLMo 2 and Olmo 3.
+#pragma once
+
+#include "model/families/decoder.h"
+
+namespace ullage::model {
+
+Expected<Architecture> build_olmo(const JsonObject& config);
+Expected<Architecture> build_olmo2(const JsonObject& config);
+Expected<Architecture> build_olmo3(const JsonObject& config);
+Output forward_olmo(Modules& modules, const Architecture& architecture, Batch batch);
+Output forward_olmo2(Modules& modules, const Architecture& architecture, Batch batch);
+
+}  // namespace ullage::model

@@ -1,0 +1,11 @@
+// The forward pass and the configuration of Phi-3 (and Phi-4, which is one).
+#pragma once
+
+#include "model/families/decoder.h"
+
+namespace ullage::model {
+
+Expected<Architecture> build_phi3(const JsonObject& config);
+Output forward_phi3(Modules& modules, const Architecture& architecture, Batch batch);
+
+}  // namespace ullage::model
