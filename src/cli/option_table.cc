@@ -32,6 +32,7 @@ constexpr OptionSpec kTrain[] = {
      "adafactor|adagrad|rmsprop|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8"},
     {"--optimizer-impl", "foreach|fused|loop", Text::opt_optimizer_impl, "foreach|fused|loop"},
     {"--clip-grad", "X", Text::opt_clip_grad},
+    {"--grad-scaler", "", Text::opt_grad_scaler},
     {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},

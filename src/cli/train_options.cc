@@ -91,9 +91,15 @@ Expected<void> check_contradictions(const Arguments& arguments) {
     return fail(ErrorCode::invalid_argument, "--recompute-reentrant",
                 "contradicts --recompute none; add --recompute full");
   }
-  if (arguments.text("--step") == "forward" && (arguments.has("--grad-accum") || arguments.has("--clip-grad"))) {
+  const bool of_gradients =
+      arguments.has("--grad-accum") || arguments.has("--clip-grad") || arguments.has("--grad-scaler");
+  if (arguments.text("--step") == "forward" && of_gradients) {
     return fail(ErrorCode::invalid_argument, "--step",
-                "forward has no gradients; leave --grad-accum and --clip-grad out");
+                "forward has no gradients; leave --grad-accum, --clip-grad and --grad-scaler out");
+  }
+  if (arguments.has("--grad-scaler") && arguments.text("--precision") != "amp-fp16") {
+    return fail(ErrorCode::invalid_argument, "--grad-scaler",
+                "scales the loss of fp16 under autocast; add --precision amp-fp16");
   }
   return {};
 }
@@ -147,7 +153,8 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"precision", a.text("--precision", "bf16")},
                          {"optimizer", a.text("--optimizer", "adamw")},
                          {"optimizer_impl", a.text("--optimizer-impl", "foreach")},
-                         {"clip_grad", o.clip_grad}});
+                         {"clip_grad", o.clip_grad},
+                         {"grad_scaler", o.grad_scaler}});
   if (!is_image(architecture)) {
     out.insert(out.end(), {{"attention", a.text("--attention", "sdpa")},
                            {"recompute", a.text("--recompute", "none")},
@@ -201,6 +208,7 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.seq_len = *tokens;
   out.image_size = *pixels;
   out.clip_grad = *clip;
+  out.grad_scaler = arguments.has("--grad-scaler");
   out.kernels = choose(arguments, "--kernels", kKernels);
   const Precision precision = choose(arguments, "--precision", kPrecisions);
   out.dtype = precision.dtype;

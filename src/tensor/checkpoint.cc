@@ -1,5 +1,7 @@
 #include "tensor/checkpoint.h"
 
+#include <algorithm>
+
 #include "tensor/autocast.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
@@ -35,8 +37,14 @@ void fill(Checkpoint& checkpoint, const Tensor& tensor) {
 
 void save(Node* node, const Tensor& tensor, bool output) {
   if (node == nullptr) return;
-  Saved& slot = node->saved.push_back({});
   Context& context = *node->context;
+  if (node->ghost) {
+    if (context.discarding) return;
+    tag_as_activation(tensor);
+    fill(*context.hooks.back().checkpoint, tensor);
+    return;
+  }
+  Saved& slot = node->saved.push_back({});
   if (context.discarding) return;
   if (!context.hooks.empty() && !context.hooks.back().rerun) {
     slot.ticket = hand_out(*context.hooks.back().checkpoint);
@@ -45,6 +53,11 @@ void save(Node* node, const Tensor& tensor, bool output) {
   tag_as_activation(tensor);
   slot.tensor = output ? detach(tensor) : tensor;
   if (!context.hooks.empty()) fill(*context.hooks.back().checkpoint, tensor);
+}
+
+// A ticket that died belonged to a part of the graph that led nowhere; what it would hold lives as long as that part.
+bool all_alive(const std::vector<Ticket*>& tickets) {
+  return std::find(tickets.begin(), tickets.end(), nullptr) == tickets.end();
 }
 
 void run_again(Checkpoint& checkpoint) {
@@ -56,6 +69,7 @@ void run_again(Checkpoint& checkpoint) {
   Restore<std::int16_t> layer(context.layer, context.layer);
   Restore<bool> grad(context.grad_enabled, true);
   Restore<bool> discarding(context.discarding, false);
+  Restore<bool> ghost_graph(context.ghost_graph, all_alive(checkpoint.tickets));
   context.hooks.push_back({&checkpoint, true});
   {
     const AutocastRegion autocast(context, checkpoint.autocast);

@@ -117,6 +117,15 @@ void Context::drop_cached_casts() {
   begin_section(layer);
 }
 
+Node* Context::borrow_ghost() {
+  if (ghosts_lent_ == ghosts_.size()) {
+    ghosts_.emplace_back(make_node());
+    ghosts_.back()->context = this;
+    ghosts_.back()->ghost = true;
+  }
+  return ghosts_[ghosts_lent_++].get();
+}
+
 void destroy(Storage* storage) {
   Context& context = *storage->context;
   context.freed(*storage);

@@ -62,11 +62,17 @@ class Context {
   Tensor make(const Dims& sizes, const Dims& strides, DType dtype);  // dense
   Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
   Node* make_node() { return workspace_.nodes_.make(); }
+  // A node that stands in for one that nobody will walk, for as long as its operator runs.
+  Node* borrow_ghost();
+  void return_ghost() { --ghosts_lent_; }
   Ticket* make_ticket() { return workspace_.tickets_.make(); }
 
   // --- state, saved and restored by the guards below ---------------------------------------------------------------
   bool grad_enabled = true;
   bool discarding = false;  // a rerun has all it needs; the rest of the region runs without effect
+  // Operators save for backward but make no graph: a rerun's tensors are kept by tickets, and its graph is dropped
+  // without having been walked.
+  bool ghost_graph = false;
   memory::Phase phase = memory::Phase::setup;
   memory::Component component = memory::Component::temporaries;  // of new storages
   NameId module = 0;
@@ -114,6 +120,8 @@ class Context {
   std::vector<Node*> dying_;  // nodes being taken apart one after the other: graphs are deeper than the stack
   bool draining_ = false;
   bool recording_ = true;
+  std::vector<Ref<Node>> ghosts_;  // behind all that the death of a node needs
+  std::size_t ghosts_lent_ = 0;
 };
 
 // Sets a field for the lifetime of the guard.

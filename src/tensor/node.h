@@ -77,7 +77,9 @@ struct Node {
   std::int32_t dependencies = 0;  // gradients still to come in that pass
   NameId module = 0;
   std::int16_t layer = memory::kNoLayer;
-  std::uint64_t sequence = 0;  // creation number; ready nodes run highest first
+  bool leaves_at_once = false;  // a leaf takes its gradient before the next edge gets its own
+  bool ghost = false;           // stands in for a node of a graph that nobody will walk
+  std::uint64_t sequence = 0;   // creation number; ready nodes run highest first
   BackwardFunction backward = nullptr;
   Context* context = nullptr;
   SmallList<Edge, 3> edges;

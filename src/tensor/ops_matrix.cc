@@ -33,7 +33,7 @@ Dims with_last(Dims sizes, std::int64_t last) {
 // Slots: weight (if the input wants a gradient), input (if the weight trains); with a bias the other way round (by the
 // names of mm's and addmm's arguments). Edges: input, weight, bias.
 // number[0]: output features; number[2]: input features.
-void linear_backward(Node& node, Gradients& in, Gradients& out) {
+void product_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const bool has_bias = node.edges.size() == 3;
   const std::size_t weight_slot = has_bias && node.wants(1) ? 1 : 0;
@@ -68,8 +68,8 @@ void linear_backward(Node& node, Gradients& in, Gradients& out) {
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Context& context = x.context();
   const std::int64_t features_out = weight.size(1);
-  Recording record = bias ? Recording(context, linear_backward, {&x, &weight, &bias})
-                          : Recording(context, linear_backward, {&x, &weight});
+  Recording record = bias ? Recording(context, product_backward, {&x, &weight, &bias})
+                          : Recording(context, product_backward, {&x, &weight});
   if (record) {
     record.node()->number[0] = features_out;
     record.node()->number[1] = weight.contiguous() ? 1 : 0;
@@ -94,6 +94,71 @@ Tensor unfold(Tensor out, const Dims& sizes) {
   if (sizes.size() == 2) return out;
   const std::int64_t features_out = out.size(-1);
   return view(std::move(out), with_last(sizes, features_out));
+}
+
+// What product_backward and the backward functions of the three views around it do, in their order.
+// Slots: as product_backward's. Edges: see linear_in_one.
+void linear_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const bool has_bias = node.edges.size() == 3;
+  const std::size_t to_input = has_bias ? 2 : 0;
+  constexpr std::size_t kToWeight = 1;
+  const bool wants_weight = node.wants(kToWeight);
+  const bool wants_input = node.wants(to_input);
+  const Tensor gradient = fold(std::move(in[0]));
+  const std::int64_t rows = gradient.size(0);
+  const Tensor x = wants_weight ? unpack(node, !has_bias && wants_input ? 1 : 0) : Tensor{};
+  const Tensor weight = wants_input ? unpack(node, has_bias && wants_weight ? 1 : 0) : Tensor{};
+  const std::int64_t features_out = node.number[0];
+  const std::int64_t features_in = node.number[1];
+  const auto weight_gradient = [&] {
+    out[kToWeight] =
+        mm(context, Op::mm, {features_out, features_in}, rows, gradient.dtype(), gradient.bytes() + x.bytes());
+    out[kToWeight].impl()->is_view = true;  // PyTorch makes it transposed and turns it
+  };
+  const auto input_gradient = [&] {
+    out[to_input] = mm(context, Op::mm, node.dims, features_out, gradient.dtype(), gradient.bytes() + weight.bytes());
+    out[to_input].impl()->is_view = node.dims.size() != 2;
+  };
+  if (has_bias) {
+    if (wants_input) input_gradient();
+    if (wants_weight) weight_gradient();
+    if (node.wants(0)) out[0] = gradient;  // summed over the rows when it is fitted to the bias
+  } else {
+    if (wants_weight) weight_gradient();
+    if (wants_input) input_gradient();
+  }
+}
+
+// Whether all views around the product are views of whole matrices, so that nothing is copied on the way.
+bool views_are_plain(const Tensor& x, const Tensor& weight) {
+  return x.dim() >= 2 && x.numel() > 0 && x.contiguous() && weight.size(0) > 1 && weight.size(1) > 1 &&
+         weight.contiguous();
+}
+
+// PyTorch records a node for each view around the product. They allocate nothing and run one after the other, so one
+// node does for all; its edges stand in the order in which gradients leave the last of them: the bias at once, the
+// weight before the input with a bias and after it without.
+Tensor linear_in_one(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Context& context = x.context();
+  const std::int64_t features_out = weight.size(0);
+  const std::int64_t features_in = weight.size(1);
+  Recording record = bias ? Recording(context, linear_backward, {&bias, &weight, &x})
+                          : Recording(context, linear_backward, {&x, &weight});
+  if (record) {
+    Node& node = *record.node();
+    node.number[0] = features_out;
+    node.number[1] = features_in;
+    node.dims = x.sizes();
+    node.leaves_at_once = true;
+    if (bias && node.wants(1)) save_input(&node, x);
+    if (node.wants(bias ? 2 : 0)) save_input(&node, weight);
+    if (!bias && node.wants(1)) save_input(&node, x);
+  }
+  Tensor out = mm(context, bias ? Op::addmm : Op::mm, with_last(x.sizes(), features_out), features_in, x.dtype(),
+                  x.bytes() + weight.bytes());
+  out.impl()->is_view = x.dim() != 2;
+  return record.finish(std::move(out));
 }
 
 void bmm_backward(Node& node, Gradients& in, Gradients& out) {
@@ -143,13 +208,14 @@ void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
 
 }  // namespace
 
-// Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
-// the input without a bias, behind it with one.
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   if (x.context().autocast.enabled) return in_low_precision(x.context(), linear, x, weight, bias);
+  if (views_are_plain(x, weight)) return linear_in_one(x, weight, bias);
+  // Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
+  // the input without a bias, behind it with one.
   Tensor turned;
   if (!bias) turned = transpose(weight, 0, 1);
   const Tensor folded = fold(x);

@@ -16,12 +16,11 @@ namespace ullage::tensor {
 template <class T>
 class Pool {
  public:
-  template <class... Args>
-  T* make(Args&&... args) {
+  T* make() {
     if (free_ == nullptr) grow();
     Slot* slot = free_;
     free_ = slot->next;
-    return ::new (static_cast<void*>(slot)) T(std::forward<Args>(args)...);
+    return ::new (static_cast<void*>(slot)) T;  // not T(): that would clear the whole object first
   }
 
   void give_back(T* object) {

@@ -34,6 +34,10 @@ Edge edge_to(const Tensor& input) {
 }  // namespace
 
 void Recording::start(Context& context, BackwardFunction backward) {
+  if (context.ghost_graph) {
+    node_ = Ref<Node>(context.borrow_ghost());
+    return;
+  }
   node_ = Ref<Node>(context.make_node());
   node_->context = &context;
   node_->backward = backward;
@@ -42,13 +46,25 @@ void Recording::start(Context& context, BackwardFunction backward) {
   node_->layer = context.layer;
 }
 
+// A ghost's edges lead to itself: they only say who wants a gradient.
+void Recording::add_edge(const Tensor& input) {
+  if (!node_->ghost) node_->edges.push_back(edge_to(input));
+  else if (input.requires_grad()) node_->edges.push_back({node_, 0});
+  else node_->edges.push_back({});
+}
+
+void Recording::return_ghost() {
+  node_->edges.clear();
+  node_->context->return_ghost();
+}
+
 Recording::Recording(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs) {
   if (!context.grad_enabled) return;
   bool any = false;
   for (const Tensor* input : inputs) any = any || input->requires_grad();
   if (!any) return;
   start(context, backward);
-  for (const Tensor* input : inputs) node_->edges.push_back(edge_to(*input));
+  for (const Tensor* input : inputs) add_edge(*input);
 }
 
 Recording::Recording(Context& context, BackwardFunction backward, std::span<const Tensor> inputs) {
@@ -57,13 +73,15 @@ Recording::Recording(Context& context, BackwardFunction backward, std::span<cons
   for (const Tensor& input : inputs) any = any || input.requires_grad();
   if (!any) return;
   start(context, backward);
-  for (const Tensor& input : inputs) node_->edges.push_back(edge_to(input));
+  for (const Tensor& input : inputs) add_edge(input);
 }
 
 Tensor Recording::finish(Tensor output_in) {
   Tensor output = std::move(output_in);
   if (!node_) return output;
   TensorImpl& impl = *output.impl();
+  impl.tracked = true;
+  if (node_->ghost) return output;
   impl.output = static_cast<std::uint16_t>(node_->inputs.size());
   impl.grad_fn = node_;
   node_->inputs.push_back({impl.sizes, impl.dtype, {}});

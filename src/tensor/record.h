@@ -18,6 +18,11 @@ class Recording {
   // Empty (false) when no gradient is wanted: grad mode is off or no input needs one. Edges follow `inputs` in order.
   Recording(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs);
   Recording(Context& context, BackwardFunction backward, std::span<const Tensor> inputs);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() {
+    if (node_ && node_->ghost) return_ghost();
+  }
 
   explicit operator bool() const { return static_cast<bool>(node_); }
   Node* node() const { return node_.get(); }
@@ -28,6 +33,8 @@ class Recording {
 
  private:
   void start(Context& context, BackwardFunction backward);
+  void add_edge(const Tensor& input);
+  void return_ghost();
 
   Ref<Node> node_;
 };

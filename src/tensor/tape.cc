@@ -71,7 +71,7 @@ class Engine {
       fit_to_receivers(*node, out);
     }
     node->saved.clear();
-    for (std::size_t i = 0; i < node->edges.size(); ++i) deliver(node->edges[i], out[i]);
+    for (std::size_t i = 0; i < node->edges.size(); ++i) deliver(*node, node->edges[i], out[i]);
   }
 
   // A gradient of a broadcast operand is summed to the operand's shape, one of another type is cast.
@@ -85,11 +85,13 @@ class Engine {
   }
 
   // What is added to another gradient stays in the list of the node's outputs until all are delivered.
-  void deliver(Edge& edge, Tensor& gradient) {
+  void deliver(const Node& from, Edge& edge, Tensor& gradient) {
     if (!edge.node) return;
     Node& receiver = *edge.node;
     if (gradient) add_to(receiver.inputs[edge.input].buffer, gradient);
-    if (--receiver.dependencies == 0) push(edge.node);
+    if (--receiver.dependencies > 0) return;
+    if (from.leaves_at_once && receiver.leaf) evaluate(edge.node);
+    else push(edge.node);
   }
 
   // A view made in backward keeps its base alive beside it, so it never counts as the only owner.

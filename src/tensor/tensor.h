@@ -60,6 +60,7 @@ struct TensorImpl {
   std::uint32_t refs = 0;
   DType dtype = DType::f32;
   bool leaf_requires_grad = false;
+  bool tracked = false;       // comes out of an operator that a gradient flows through
   bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
   std::uint16_t output = 0;   // which output of grad_fn this is
@@ -68,7 +69,7 @@ struct TensorImpl {
   Dims sizes;
   Dims strides;
   Ref<Storage> storage;
-  Ref<Node> grad_fn;            // empty for leaves
+  Ref<Node> grad_fn;            // empty for leaves, and where the graph is not kept (Context::ghost_graph)
   Node* accumulator = nullptr;  // a leaf's; not owned: the accumulator owns the leaf, and clears this when it dies
   Tensor grad;
 };
@@ -77,7 +78,7 @@ inline const Dims& Tensor::sizes() const { return impl_->sizes; }
 inline const Dims& Tensor::strides() const { return impl_->strides; }
 inline std::int64_t Tensor::numel() const { return impl_->elements; }
 inline DType Tensor::dtype() const { return impl_->dtype; }
-inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->grad_fn); }
+inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->tracked); }
 inline Storage& Tensor::storage() const { return *impl_->storage; }
 inline Context& Tensor::context() const { return *impl_->storage->context; }
 inline Tensor Tensor::grad() const { return impl_->grad; }

@@ -75,6 +75,8 @@ constexpr Wrong kNotBuilt[] = {
 };
 
 constexpr Wrong kValues[] = {
+    {"train gpt2 --grad-scaler --precision bf16",
+     "--grad-scaler: scales the loss of fp16 under autocast; add --precision amp-fp16"},
     {"train gpt2 --optimizer admw",
      "--optimizer: 'admw' is not one of adamw, sgd, sgd-momentum, none; did you mean adamw?"},
     {"train gpt2 --precision bfloat",
@@ -95,7 +97,7 @@ constexpr Wrong kValues[] = {
      "--global-batch: 9 is no multiple of --grad-accum 2; change one of them"},
     {"train gpt2 --recompute-reentrant", "--recompute-reentrant: contradicts --recompute none; add --recompute full"},
     {"train gpt2 --step forward --grad-accum 2",
-     "--step: forward has no gradients; leave --grad-accum and --clip-grad out"},
+     "--step: forward has no gradients; leave --grad-accum, --clip-grad and --grad-scaler out"},
     {"train gpt2 --image-size 224", "--image-size: openai-community/gpt2 takes text; use --seq-len"},
     {"train gpt2 --require-fit", "--require-fit: nothing to fit into; name a card with --gpu"},
     {"train gpt2 --used 1GiB", "--used: says something about a card; name it with --gpu"},

@@ -47,6 +47,10 @@ TrainOptions read_options(const std::string& line) {
       o.recompute_reentrant = true;
       continue;
     }
+    if (key == "--grad-scaler") {
+      o.grad_scaler = true;
+      continue;
+    }
     in >> value;
     if (key == "--kernels") o.kernels = pick(kernels, value);
     else if (key == "--micro-batch") o.micro_batch = std::stoll(value);

@@ -69,6 +69,7 @@ TrainOptions draw_options(Dice& dice) {
   o.grad_accum = dice.once_in(3) ? dice.between(2, 3) : 1;
   o.dtype = dice.any_of<DType>({DType::f32, DType::bf16, DType::f16});
   if (o.dtype == DType::f32 && dice.once_in(2)) o.autocast = dice.any_of<DType>({DType::bf16, DType::f16});
+  o.grad_scaler = o.autocast && dice.once_in(2);
   o.optimizer = dice.any_of<Optimizer>({Optimizer::adamw, Optimizer::sgd, Optimizer::sgd_momentum, Optimizer::none});
   o.optimizer_impl = dice.any_of<OptimizerImpl>({OptimizerImpl::foreach, OptimizerImpl::fused, OptimizerImpl::loop});
   o.recompute = dice.once_in(2) ? Recompute::full : Recompute::none;

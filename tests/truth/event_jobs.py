@@ -262,6 +262,18 @@ gpt2("amp-fp16-upcast-full-eager", f"{ODD} {AMP16} --attention eager {FULL}", re
 for act in ("gelu", "relu", "silu", "tanh"):
     gpt2(f"amp-bf16-act-{act}", f"{NORMAL} {AMP}", activation_function=act)
 
+# The gradient scaler
+SCALED = f"{AMP16} --grad-scaler"
+for impl in ("foreach", "fused", "loop"):
+    llama(f"scaler-adamw-{impl}", f"{NORMAL} {SCALED} --optimizer-impl {impl}")
+    llama(f"scaler-adamw-{impl}-clip-first", f"{ODD} {SCALED} --optimizer-impl {impl} --clip-grad 1.0 --step first")
+    llama(f"scaler-sgd-{impl}", f"{ONE} {SCALED} --optimizer sgd --optimizer-impl {impl}")
+llama("scaler-sgd-momentum-fused-clip-full", f"{NORMAL} {SCALED} --optimizer sgd-momentum --optimizer-impl fused --clip-grad 1.0 {FULL}")
+llama("scaler-accumulate-3-first", f"{NORMAL} {SCALED} --grad-accum 3 --step first")
+llama("scaler-no-optimizer-clip", f"{NORMAL} {SCALED} --optimizer none --clip-grad 1.0")
+llama("scaler-loss-none-reentrant", f"{ODD} {SCALED} --loss none {REENTRANT}")
+gpt2("scaler-accumulate-2-clip", f"{NORMAL} {SCALED} --grad-accum 2 --clip-grad 1.0")
+
 # torchvision's classifiers: two images, labels, cross entropy
 def classic(model, args, suffix):
     JOBS.append(Job(f"{model.replace('_', '-')}-{suffix}", model, f"--kernels cuda-traced --micro-batch 2 {args}"))

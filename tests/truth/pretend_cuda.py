@@ -49,6 +49,10 @@ def keep_whole(torch):
         on_cuda.impl(name, lambda *_: None, "CUDA")
     shapes = torch.library.Library("aten", "IMPL")
     shapes.impl("_fused_sgd_", lambda *_, **__: None, "Meta")  # lacks a shape rule; works in place
+    for name in ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"):  # in place, without a shape rule
+        shapes.impl(name, lambda first, *_, **__: first if isinstance(first, torch.Tensor) else None, "Meta")
+    # Gradients of a step that means something are finite; a fake tensor's number would say that they are not.
+    torch.amp.GradScaler._maybe_opt_step = lambda self, optimizer, state, *a, **k: optimizer.step(*a, **k)
     keep_whole.registered = on_cuda, shapes  # registrations end with the objects
 
 

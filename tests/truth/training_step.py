@@ -4,6 +4,9 @@
     loss.backward(); del loss and inputs; [after_backward: last micro-batch]; clipping;
     optimizer.step(); zero_grad(set_to_none=True); [after_step]
 
+With --grad-scaler the loss is scaled before backward, gradients are unscaled before they are clipped or by the
+step, which is the scaler's, and the scale is updated behind it.
+
 A steady step is recorded after one complete step, a first step without any before it. A forward step is a
 forward pass alone with nothing before it, so neither optimizer states nor gradients exist.
 """
@@ -34,6 +37,7 @@ def parse_options(words):
     p.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
     p.add_argument("--optimizer-impl", choices=["foreach", "fused", "loop"], default="foreach")
     p.add_argument("--clip-grad", type=float, default=0.0)
+    p.add_argument("--grad-scaler", action="store_true")
     p.add_argument("--recompute", choices=["none", "full"], default="none")
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
@@ -98,6 +102,7 @@ class Step:
         self.watch, self.mark = watch, mark
         self.parameters = list(model.parameters())
         self.optimizer = optimizer(self.parameters, o)
+        self.scaler = torch.amp.GradScaler(device_of(o), enabled=o.grad_scaler)
         for tensor in [*self.parameters, *model.buffers()]:
             watch.take_in(tensor)
 
@@ -122,7 +127,7 @@ class Step:
             del out
             if self.o.step == "forward":
                 return
-            loss.backward()
+            self.scaler.scale(loss).backward()
             del loss, inputs
             if last:
                 mark("after_backward")
@@ -131,9 +136,12 @@ class Step:
 
     def update(self):
         if self.o.clip_grad > 0:
+            if self.optimizer is not None:
+                self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.parameters, self.o.clip_grad)
         if self.optimizer is not None:
-            self.optimizer.step()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
             self.optimizer.zero_grad()
 
     def sizes(self):

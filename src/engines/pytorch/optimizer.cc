@@ -6,21 +6,6 @@ namespace t = ullage::tensor;
 using t::Op;
 using t::Tensor;
 
-namespace {
-
-// Work over all parameters at once is named after the optimizer, layer by layer.
-class PerParameter {
- public:
-  PerParameter(t::Context& context, const ModelState& model, std::size_t i) : layer_(context.layer, model.layer_of(i)) {
-    context.begin_section(context.layer);
-  }
-
- private:
-  t::Restore<std::int16_t> layer_;
-};
-
-}  // namespace
-
 void OptimizerState::create_for(std::size_t i) {
   const Tensor& parameter = model_.trainable()[i];
   t::Restore<memory::Component> component(context_.component, memory::Component::optimizer);

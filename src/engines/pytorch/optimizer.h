@@ -8,6 +8,18 @@
 
 namespace ullage::engines::pytorch {
 
+// Work over all parameters at once is named after the optimizer, layer by layer.
+class PerParameter {
+ public:
+  PerParameter(tensor::Context& context, const ModelState& model, std::size_t i)
+      : layer_(context.layer, model.layer_of(i)) {
+    context.begin_section(context.layer);
+  }
+
+ private:
+  tensor::Restore<std::int16_t> layer_;
+};
+
 class OptimizerState {
  public:
   OptimizerState(tensor::Context& context, const ModelState& model, const TrainOptions& options)

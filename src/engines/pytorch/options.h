@@ -34,6 +34,7 @@ struct TrainOptions {
   Loss loss = Loss::full;
   Step step = Step::steady;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
+  bool grad_scaler = false;
 
   // The type of matrix products and attention.
   DType computed_in() const { return autocast.value_or(dtype); }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "engines/pytorch/grad_scaler.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
 #include "model/family.h"
@@ -39,7 +40,8 @@ class TrainStep {
         context_(policy_of(options.kernels), workspace),
         state_(context_, architecture, options.dtype),
         modules_(context_, state_, options),
-        optimizer_(context_, state_, options) {}
+        optimizer_(context_, state_, options),
+        scaler_(context_, state_, options) {}
 
   RecordedStep run() {
     prepare();
@@ -47,9 +49,7 @@ class TrainStep {
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
       context_.begin_section(memory::kNoLayer);
-      if (options_.clip_grad > 0) stacked_norms_ = clip_grad_norm(context_, state_);
-      optimizer_.step();
-      if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
+      update();
       moments_.after_step = mark("after_step");
     }
     return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_,
@@ -57,10 +57,22 @@ class TrainStep {
   }
 
  private:
+  void update() {
+    if (options_.clip_grad > 0) {
+      scaler_.unscale();
+      stacked_norms_ = clip_grad_norm(context_, state_);
+    }
+    scaler_.begin_step();
+    optimizer_.step();
+    scaler_.end_step();
+    if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
+  }
+
   // What an earlier step has left behind.
   void prepare() {
     context_.phase = memory::Phase::setup;
     if (options_.step != Step::steady) return;
+    scaler_.create();
     for (const model::Rotary* rotary : {&architecture_.rotary, &architecture_.local_rotary}) {
       if (rotary->type == "longrope") state_.drop_rotary_copy(*rotary);
     }
@@ -127,7 +139,10 @@ class TrainStep {
     model::Batch batch = make_batch();
     Tensor loss = forward(batch);
     if (options_.step == Step::forward) return;
-    t::run_backward(std::move(loss));
+    Tensor scaled = scaler_.scale(loss);
+    if (!options_.grad_scaler) loss.reset();
+    t::run_backward(std::move(scaled));
+    loss.reset();
     batch = {};
     context_.begin_section(memory::kNoLayer);
     if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
@@ -145,6 +160,7 @@ class TrainStep {
   ModelState state_;
   TransformersModules modules_;
   OptimizerState optimizer_;
+  GradScaler scaler_;
   Moments moments_;
   memory::BlockId stacked_norms_ = memory::kNone;
 };
