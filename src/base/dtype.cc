@@ -16,6 +16,7 @@ std::string_view name_of(DType type) {
     case DType::u8: return "uint8";
     case DType::boolean: return "bool";
     case DType::u64: return "uint64";
+    case DType::c64: return "complex64";
   }
   return "";
 }

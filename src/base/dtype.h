@@ -7,14 +7,15 @@
 
 namespace ullage {
 
-enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean, u64 };
+enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean, u64, c64 };
 
 // Bytes of one element.
 constexpr std::int64_t size_of(DType type) {
   switch (type) {
     case DType::f64:
     case DType::i64:
-    case DType::u64: return 8;
+    case DType::u64:
+    case DType::c64: return 8;  // c64: two floats of 4 bytes
     case DType::f32:
     case DType::i32: return 4;
     case DType::bf16:

@@ -37,6 +37,21 @@ enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, gelu_new, relu, ta
 
 enum class AttentionKind : std::uint8_t { none, grouped };  // grouped: also MHA (kv_heads = heads) and MQA (1)
 
+// What multi-head latent attention (DeepSeek) has in place of projections to heads: queries, keys and values come out
+// of narrow vectors, and a part of each query and key is turned by the rotary embedding, one key part for all heads.
+struct Latent {
+  std::int64_t kv_rank = 0;   // 0: the attention is none such
+  std::int64_t nope_dim = 0;  // of a head of queries and keys: not turned
+  std::int64_t rope_dim = 0;  // turned
+  std::int64_t value_dim = 0;
+  Linear q_down;  // may be empty: queries are projected at once, by Attention::q
+  Norm q_norm;
+  Linear q_up;
+  Linear kv_down;
+  Norm kv_norm;
+  Linear kv_up;
+};
+
 struct Attention {
   AttentionKind kind = AttentionKind::grouped;
   std::int64_t heads = 0;
@@ -56,6 +71,8 @@ struct Attention {
   Linear qkv;                   // one fused
   Linear o;
   Norm q_norm, k_norm;  // may be empty
+  ParameterRef sinks;   // a logit for each head beside the scores (gpt-oss); may be empty
+  Latent latent;
 };
 
 struct Mlp {
@@ -63,6 +80,41 @@ struct Mlp {
   Activation activation = Activation::silu;
   Linear gate, up, down;
   double dropout = 0;  // of what comes out
+};
+
+// How an expert's first product holds gate and up, and what becomes of them.
+enum class ExpertGating : std::uint8_t {
+  halves,         // act(gate) * up
+  clamped_turns,  // gate and up in turns, both clamped, the gate by its own sigmoid (gpt-oss)
+};
+
+// transformers' experts_implementation.
+enum class ExpertsRun : std::uint8_t {
+  grouped,  // grouped_mm: rows sorted by expert, one product for each group; the default
+  batched,  // batched_mm: weights gathered for every row
+};
+
+// The experts of a mixture, their weights stacked: gate_up [experts, 2 x ffn, hidden], down [experts, hidden, ffn].
+struct Experts {
+  std::int64_t count = 0;
+  ExpertGating gating = ExpertGating::halves;
+  ExpertsRun run = ExpertsRun::grouped;
+  Activation activation = Activation::silu;
+  bool stored_in_out = false;  // [experts, in, out] instead
+  ParameterRef gate_up, gate_up_bias, down, down_bias;
+};
+
+// A mixture of experts in place of a feed-forward.
+struct Mixture {
+  Experts experts;  // count 0: the layer has none
+  Linear router;
+  std::int64_t top_k = 0;   // experts that a token goes to
+  std::int64_t groups = 0;  // of experts: they are chosen within the best top_groups only; 0: all are one group
+  std::int64_t top_groups = 0;
+  bool normalizes = false;       // the chosen experts' weights add up to one
+  std::int32_t correction = -1;  // index of the layer's buffer that is added to scores for the choice alone
+  Mlp shared;                    // for every token; may be empty
+  Linear shared_gate;            // may be empty
 };
 
 struct LayerKind {
@@ -73,7 +125,9 @@ struct LayerKind {
   Norm feedforward_norm, post_feedforward_norm;  // around the feed-forward part, where post_attention_norm is not
   Attention attention;
   Mlp mlp;
+  Mixture mixture;
   double residual_dropout = 0;
+  std::vector<Buffer> buffers;
 };
 
 enum class RotaryForm : std::uint8_t {
@@ -81,13 +135,18 @@ enum class RotaryForm : std::uint8_t {
   halves_back,  // the same, but what is turned goes back to its type (Olmo 3; differs under autocast only)
   halves_fp32,  // tables stay in fp32, what they turn goes back to its type (OLMo)
   joined,       // the turned dimensions are cut out and joined with the rest, even where they are all (Phi-3)
+  joined_last,  // the same, both turned before either is joined (GLM)
   neighbours,   // neighbouring dimensions are pairs, turned in fp32 (Cohere)
+  unzipped,     // neighbouring dimensions are pairs and come out as halves (deepseek_v3)
+  narrow,       // tables of half the width for the two halves (gpt-oss)
+  complex,      // neighbouring dimensions are complex numbers, and the table, in fp32, too (deepseek_v2)
 };
 
 struct Rotary {
   std::int64_t dim = 0;  // rotated dimensions of a head; 0: no rotary embedding
   RotaryForm form = RotaryForm::halves;
-  std::size_t buffer = 0;  // index of its frequencies among the buffers; the original copy follows
+  bool recomputed = false;  // frequencies are computed anew in each forward pass, from nothing (phimoe)
+  std::size_t buffer = 0;   // index of its frequencies among the buffers; the original copy follows
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;

@@ -16,6 +16,7 @@ namespace ullage::model {
 inline constexpr std::int64_t kMaxWidth = 1 << 24;  // hidden, ffn, heads x head_dim, positions per row
 inline constexpr std::int64_t kMaxVocab = 1 << 26;
 inline constexpr std::int64_t kMaxLayers = 10'000;
+inline constexpr std::int64_t kMaxExperts = 1 << 16;
 inline constexpr std::int64_t kMaxPositions = 1 << 30;
 
 // Reads fields one after the other and keeps the first error, so that a reader is a list of fields. transformers'

@@ -7,13 +7,19 @@
 
 #include "base/nearest.h"
 #include "model/families/cohere.h"
+#include "model/families/deepseek.h"
 #include "model/families/gemma.h"
+#include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
+#include "model/families/gpt_oss.h"
 #include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/families/mixtral.h"
 #include "model/families/olmo.h"
 #include "model/families/phi3.h"
+#include "model/families/phimoe.h"
 #include "model/families/qwen.h"
+#include "model/families/qwen_moe.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -26,19 +32,27 @@ namespace {
 constexpr std::array kFamilies{
     Family{"cohere", build_cohere, forward_cohere},
     Family{"cohere2", build_cohere2, forward_cohere2},
+    Family{"deepseek_v2", build_deepseek_v2, forward_deepseek_v2},
+    Family{"deepseek_v3", build_deepseek_v3, forward_deepseek_v3},
     Family{"gemma", build_gemma, forward_llama},
     Family{"gemma2", build_gemma2, forward_gemma2},
     Family{"gemma3_text", build_gemma3, forward_gemma3},
+    Family{"glm4_moe", build_glm4_moe, forward_glm4_moe},
     Family{"gpt2", build_gpt2, forward_gpt2},
+    Family{"gpt_oss", build_gpt_oss, forward_gpt_oss},
     Family{"granite", build_granite, forward_granite},
     Family{"llama", build_llama, forward_llama},
     Family{"mistral", build_mistral, forward_llama},
+    Family{"mixtral", build_mixtral, forward_mixtral},
     Family{"olmo", build_olmo, forward_olmo},
     Family{"olmo2", build_olmo2, forward_olmo2},
     Family{"olmo3", build_olmo3, forward_olmo2},
     Family{"phi3", build_phi3, forward_phi3},
+    Family{"phimoe", build_phimoe, forward_phimoe},
     Family{"qwen2", build_qwen2, forward_llama},
+    Family{"qwen2_moe", build_qwen2_moe, forward_qwen2_moe},
     Family{"qwen3", build_qwen3, forward_qwen3},
+    Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},
     Family{"starcoder2", build_starcoder2, forward_llama},
@@ -170,7 +184,10 @@ bool reads_field(const Json& config, std::string_view path) {
   Json changed = config;
   Json* place = place_of(changed, split_path(path));
   if (place == nullptr || !build_architecture(config, "")) return false;
+  // A text where it is a list that is read.
   *place = Json::array();
+  if (!build_architecture(changed, "")) return true;
+  *place = "no list";
   return !build_architecture(changed, "");
 }
 

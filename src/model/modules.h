@@ -21,7 +21,8 @@ auto call(Function&& function, Arguments... arguments) {
   return std::apply(function, held);
 }
 
-// cos and sin of the rotary embedding, [1, seq, dim] in the type of their form; empty without one.
+// cos and sin of the rotary embedding, [1, seq, dim] in the type of their form; empty without one. Where the form is
+// complex, `cos` holds both.
 struct RotaryTables {
   Tensor cos;
   Tensor sin;
@@ -45,10 +46,16 @@ class Modules {
 
   virtual Tensor embedding(const Embedding& module, Tensor ids) = 0;
   virtual Tensor linear(const Linear& module, Tensor x) = 0;
+  virtual Tensor linear_in_fp32(const Linear& module, Tensor x) = 0;  // casts both sides; without a bias
   virtual Tensor norm(const Norm& module, Tensor x) = 0;
   virtual Tensor activation(Activation kind, Tensor x) = 0;
   virtual Tensor dropout(double p, Tensor x) = 0;
   virtual Tensor mlp(const Mlp& module, Tensor x) = 0;
+  // Of the current layer, by index.
+  virtual Tensor buffer(std::int32_t index) = 0;
+  // x [tokens, hidden] through the experts `chosen` [tokens, top_k] for each token, weighted [tokens, top_k] and
+  // summed.
+  virtual Tensor experts(const Experts& module, Tensor x, Tensor chosen, Tensor weights) = 0;
 
   // [1, seq], from 0.
   virtual Tensor position_ids(const Tensor& hidden) = 0;

@@ -10,7 +10,19 @@
 
 namespace ullage::model {
 
-enum class Axis : std::uint8_t { vocab, position, hidden, heads, kv_heads, ffn, expert, channels, kernel, classes };
+enum class Axis : std::uint8_t {
+  vocab,
+  position,
+  hidden,
+  heads,
+  kv_heads,
+  rank,
+  ffn,
+  expert,
+  channels,
+  kernel,
+  classes
+};
 
 // `count` units of `unit` elements along a logical axis: 32 heads of 128.
 struct AxisPart {

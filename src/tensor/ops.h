@@ -22,11 +22,17 @@ Tensor zeros_like(const Tensor& like);
 Tensor view(Tensor x, Dims sizes);  // one size may be -1; the strides must allow it
 Tensor transpose(Tensor x, int a, int b);
 Tensor unsqueeze(Tensor x, int at);
+Tensor squeeze(Tensor x, int at);  // a dimension of size one
 Tensor expand(Tensor x, const Dims& sizes);
 Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to);
 Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to, std::int64_t step);
 // Equal parts of `size` along `dim`.
 std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
+// Two parts, the first of `size`.
+std::vector<Tensor> split_in_two(Tensor x, std::int64_t size, int dim);
+// fp32 [..., 2] as complex64 [...] and back.
+Tensor view_as_complex(Tensor x);
+Tensor view_as_real(Tensor x);
 
 // --- copies ----------------------------------------------------------------------------------------------------------
 Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
@@ -42,6 +48,7 @@ Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
 Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
+Tensor complex_mul(Tensor x, Tensor factor);          // complex64; the factor has no gradient
 void add_in_place(const Tensor& a, const Tensor& b);  // no graph
 Tensor add_scalar(Tensor x);
 Tensor mul_scalar(Tensor x);
@@ -50,12 +57,15 @@ Tensor neg(Tensor x);
 Tensor pow_scalar(Tensor x);
 Tensor rsqrt(Tensor x);
 Tensor cos(Tensor x);
+Tensor log(Tensor x);  // no gradient
 Tensor sin(Tensor x);
 Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);  // both the exact one and the tanh approximation
 Tensor relu(Tensor x);
+Tensor clamp(Tensor x);              // on both sides
+Tensor clamp_above(Tensor x);        // on one side
 Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);
@@ -81,6 +91,32 @@ Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);
 Tensor matmul(Tensor a, Tensor b);
 // alpha * a @ b into a fresh result that takes the place of `out` (beta = 0).
 Tensor baddbmm(Tensor out, Tensor a, Tensor b);
+
+// --- routing to experts
+// ------------------------------------------------------------------------------------------------
+struct Ranked {
+  Tensor values;
+  Tensor indices;  // int64, no gradient
+};
+Ranked topk(Tensor x, std::int64_t k);             // over the last dimension
+Ranked max_last(Tensor x, bool keep);              // over the last dimension
+Ranked sort(Tensor x);                             // integers only: no gradient
+Tensor index_rows(Tensor x, Tensor rows);          // x[rows]
+Tensor gather_last(Tensor x, Tensor indices);      // along the last dimension
+Tensor repeat_rows(Tensor x, std::int64_t times);  // each row of [rows, n] so many times, one behind the other
+Tensor scatter_value(Tensor x, Tensor indices);    // x with a number at each row's indices
+// factor * picked, with a gradient of its own for the scores that `gates` come from (PhimoeMultiplier); `picked` and
+// `gates` get none.
+Tensor mixer_multiplier(Tensor scores, Tensor picked, Tensor chosen, Tensor gates, Tensor factor);
+Tensor masked_fill(Tensor x, Tensor mask);
+void masked_fill_in_place(const Tensor& x, Tensor mask);  // recorded
+Tensor sum_dim(Tensor x, int dim, bool keep);
+void div_in_place(const Tensor& x, Tensor y);  // x /= y, recorded; a graph keeps a copy of x as it was
+// x.squeeze(at) += y, recorded.
+void add_to_squeezed(const Tensor& x, int at, Tensor y);
+// Rows of x [rows, in] in consecutive groups that end at `offsets` [groups], each times its own matrix of
+// weight [groups, in, out].
+Tensor grouped_mm(Tensor x, Tensor weight, Tensor offsets);
 
 // --- networks --------------------------------------------------------------------------------------------------------
 Tensor embedding(Tensor weight, Tensor ids);

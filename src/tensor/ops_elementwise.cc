@@ -127,6 +127,23 @@ void clamp_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor kept = elementwise(Op::where, part, part.dtype());
 }
 
+// where(low <= x and x <= high, grad, 0); the conjunction is made in place
+void clamp_between_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = unpack(node, 0);
+  const Tensor zero = empty(*node.context, Op::zeros, {}, in[0].dtype());
+  const Tensor high_enough = elementwise(Op::compare, x, DType::boolean);
+  const Tensor low_enough = elementwise(Op::compare, x, DType::boolean);
+  out[0] = elementwise(Op::where, high_enough, in[0], in[0].dtype());
+}
+
+// where(x <= high, grad, 0)
+void clamp_above_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = unpack(node, 0);
+  const Tensor zero = empty(*node.context, Op::zeros, {}, in[0].dtype());
+  const Tensor low_enough = elementwise(Op::compare, x, DType::boolean);
+  out[0] = elementwise(Op::where, low_enough, in[0], in[0].dtype());
+}
+
 // One kernel that reads the gradient and what was saved. Which of them it names first decides the memory order of the
 // result: the gradient, but for thresholds.
 template <Op kOp>
@@ -240,6 +257,14 @@ Tensor rsqrt(Tensor x_in) {
   return unary(Op::rsqrt, x, rsqrt_backward, false, true);
 }
 
+// Used on noise without gradient only.
+Tensor log(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  if (context.autocasts_on_cuda()) return in_fp32(context, log, x);
+  return elementwise(Op::log, x, x.dtype());
+}
+
 // Used on tables without gradient only.
 Tensor cos(Tensor x_in) {
   const Tensor x = std::move(x_in);
@@ -274,6 +299,16 @@ Tensor gelu(Tensor x_in) {
 Tensor relu(Tensor x_in) {
   const Tensor x = std::move(x_in);
   return unary(Op::relu, x, kernel_backward<Op::threshold_backward>, false, true);
+}
+
+Tensor clamp(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::clamp, x, clamp_between_backward, true, false);
+}
+
+Tensor clamp_above(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(Op::clamp, x, clamp_above_backward, true, false);
 }
 
 void relu_in_place(const Tensor& x) {

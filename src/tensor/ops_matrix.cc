@@ -64,6 +64,9 @@ void product_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
+// As torch tells in which order a weight's gradient is written (mm_mat2_backward).
+bool column_major(const Tensor& weight) { return weight.strides()[0] == 1 && weight.strides()[1] == weight.size(0); }
+
 // [rows, in] x weight -> [rows, out]
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Context& context = x.context();
@@ -72,7 +75,7 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                           : Recording(context, product_backward, {&x, &weight});
   if (record) {
     record.node()->number[0] = features_out;
-    record.node()->number[1] = weight.contiguous() ? 1 : 0;
+    record.node()->number[1] = column_major(weight) ? 0 : 1;
     record.node()->number[2] = x.size(1);
     if (bias && record.wants(1)) save_input(record.node(), x);
     if (record.wants(0)) save_input(record.node(), weight);

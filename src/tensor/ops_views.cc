@@ -1,5 +1,5 @@
 // Creation, views and copies.
-#include "tensor/ops.h"
+#include "tensor/elementwise.h"
 #include "tensor/record.h"
 
 namespace ullage::tensor {
@@ -150,6 +150,16 @@ Tensor unsqueeze(Tensor x_in, int at) {
   return record.finish(x.context().alias(x, sizes, strides));
 }
 
+Tensor squeeze(Tensor x_in, int at) {
+  const Tensor x = std::move(x_in);
+  at = wrap(at, x.dim());
+  Dims sizes = x.sizes();
+  Dims strides = x.strides();
+  sizes.erase(at);
+  strides.erase(at);
+  return view_node(x, view_backward, sizes, strides, x.sizes());
+}
+
 Tensor expand(Tensor x_in, const Dims& sizes) {
   const Tensor x = std::move(x_in);
   Dims strides = sizes;
@@ -187,6 +197,20 @@ std::vector<Tensor> split(Tensor x_in, std::int64_t size, int dim) {
   for (std::int64_t from = 0; from < x.size(dim); from += size) {
     Dims sizes = x.sizes();
     sizes[dim] = std::min(size, x.size(dim) - from);
+    parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
+  }
+  return parts;
+}
+
+std::vector<Tensor> split_in_two(Tensor x_in, std::int64_t size, int dim) {
+  const Tensor x = std::move(x_in);
+  dim = wrap(dim, x.dim());
+  Recording record(x.context(), split_backward, {&x});
+  if (record) record.node()->number[0] = dim;
+  std::vector<Tensor> parts;
+  for (const std::int64_t part : {size, x.size(dim) - size}) {
+    Dims sizes = x.sizes();
+    sizes[dim] = part;
     parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
   }
   return parts;
@@ -236,14 +260,18 @@ Tensor cat(std::vector<Tensor> parts_in, int dim) {
   Recording record(context, cat_backward, std::span<const Tensor>(parts));
   Dims sizes = parts[0].sizes();
   sizes[dim] = 0;
-  for (const Tensor& part : parts) sizes[dim] += part.size(dim);
+  DType dtype = parts[0].dtype();
+  for (const Tensor& part : parts) {
+    sizes[dim] += part.size(dim);
+    dtype = promote(dtype, part.dtype());
+  }
   if (record) {
     record.node()->number[0] = dim;
     record.node()->number[1] = parts[0].size(dim);
     record.node()->number[2] = parts.size() > 1 ? parts[1].size(dim) : 0;
   }
-  context.record_op(Op::cat, 0, 2 * numel(sizes) * size_of(parts[0].dtype()));
-  Tensor out = record.finish(context.make(sizes, parts[0].dtype()));
+  context.record_op(Op::cat, 0, 2 * numel(sizes) * size_of(dtype));
+  Tensor out = record.finish(context.make(sizes, dtype));
   // From the end, as Python takes a list apart; libraries of C++ differ.
   while (!parts.empty()) parts.pop_back();
   return out;

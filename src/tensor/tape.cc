@@ -66,9 +66,15 @@ class Engine {
     for (std::size_t i = 0; i < node->edges.size(); ++i) out.push_back({});
     {
       Gradients in;
-      for (std::size_t i = 0; i < node->inputs.size(); ++i) in.push_back(std::move(node->inputs[i].buffer));
-      node->backward(*node, in, out);
-      fit_to_receivers(*node, out);
+      bool any = false;
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        any |= static_cast<bool>(in.push_back(std::move(node->inputs[i].buffer)));
+      }
+      // A node that gives no gradient to an input leaves those behind it with nothing to do.
+      if (any) {
+        node->backward(*node, in, out);
+        fit_to_receivers(*node, out);
+      }
     }
     node->saved.clear();
     for (std::size_t i = 0; i < node->edges.size(); ++i) deliver(*node, node->edges[i], out[i]);

@@ -41,7 +41,7 @@ constexpr Wrong kTypes[] = {
     {R"({"model_type": 7})", "c.json: model_type: expected a text"},
     {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama?"},
     {R"({"model_type": "mixtrall"})",
-     "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mistral?"},
+     "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mixtral or mistral?"},
     {R"({"model_type": "zzzzzzzz"})",
      "c.json: model_type: model type 'zzzzzzzz' is not modelled; "
      "`ullage models` counts the parameters of those that are"},

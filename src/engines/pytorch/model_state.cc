@@ -59,16 +59,23 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
     for (std::size_t k = 0; k < architecture.kinds[kind].parameters.size(); ++k) {
       made.push_back(make(context, architecture.kinds[kind].parameters[k], labels[kind][k], dtype));
     }
+    layer_buffers_.push_back(make_buffers(context, architecture.kinds[kind].buffers, dtype));
   }
   context.begin_section(memory::kNoLayer);
   add_globals(context, architecture, architecture.layers_at, architecture.parameters.size(), dtype);
-  context.component = memory::Component::buffers;
-  for (const model::Buffer& buffer : architecture.buffers) {
+  buffers_ = make_buffers(context, architecture.buffers, dtype);
+}
+
+std::vector<Tensor> ModelState::make_buffers(Context& context, const std::vector<model::Buffer>& buffers, DType dtype) {
+  tensor::Restore<memory::Component> component(context.component, memory::Component::buffers);
+  std::vector<Tensor> made;
+  for (const model::Buffer& buffer : buffers) {
     Dims sizes;
     for (const std::int64_t size : buffer.sizes) sizes.push_back(size);
-    buffers_.push_back(context.make(sizes, buffer.in_model_dtype ? dtype : buffer.dtype));
-    context.set_label(buffers_.back().storage(), context.intern(buffer.name));
+    made.push_back(context.make(sizes, buffer.in_model_dtype ? dtype : buffer.dtype));
+    context.set_label(made.back().storage(), context.intern(buffer.name));
   }
+  return made;
 }
 
 const Tensor& ModelState::parameter(model::ParameterRef ref, std::int64_t layer) const {

@@ -83,6 +83,7 @@ Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden) {
 model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key,
                                                       Tensor value, Tensor mask) {
   const t::Scope named(context_, context_.intern("attention"));
+  if (module.sinks) return sink_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   if (options_.attention == AttentionImpl::sdpa) {
     return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   }
@@ -178,6 +179,40 @@ model::AttentionOutput TransformersModules::upcast_attention(const model::Attent
   weights = t::dropout(weights, module.dropout);
   Tensor out = t::matmul(weights, value);
   out = t::transpose(std::move(out), 1, 2);
+  return {std::move(out), std::move(weights)};
+}
+
+// gpt-oss: a logit for each head stands beside the scores, is part of the softmax and is dropped behind it.
+model::AttentionOutput TransformersModules::sink_attention(const model::Attention& module, Tensor query_in,
+                                                           Tensor key_in, Tensor value_in, Tensor mask_in) {
+  const Tensor query = std::move(query_in);
+  const Tensor key = std::move(key_in);
+  const Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
+  const std::int64_t times = module.heads / module.kv_heads;
+  const Tensor key_states = repeat_kv(key, times);
+  const Tensor value_states = repeat_kv(value, times);
+  Tensor weights;
+  {
+    Tensor turned = t::transpose(key_states, -2, -1);
+    weights = t::matmul(query, std::move(turned));
+  }
+  weights = t::mul_scalar(std::move(weights));
+  if (mask) weights = t::add(weights, mask);
+  Tensor sinks = t::reshape(parameter(module.sinks), {1, -1, 1, 1});
+  sinks = t::expand(std::move(sinks), {query.size(0), module.heads, query.size(2), 1});
+  Tensor combined = t::cat({weights, sinks}, -1);
+  {
+    Tensor highest = t::max_last(combined, true).values;
+    combined = t::sub(combined, std::move(highest));
+  }
+  const Tensor probabilities = t::softmax(combined, combined.dtype());
+  const Tensor scores = t::slice(probabilities, -1, 0, probabilities.size(-1) - 1);
+  Tensor dropped = t::dropout(scores, module.dropout);
+  weights = t::to(std::move(dropped), value_states.dtype());
+  Tensor out = t::matmul(weights, value_states);
+  out = t::transpose(std::move(out), 1, 2);
+  out = t::contiguous(std::move(out));
   return {std::move(out), std::move(weights)};
 }
 

@@ -22,6 +22,10 @@ class ModelState {
   std::int16_t layer_of(std::size_t i) const { return layers_of_[i]; }
   // By index into the Architecture's buffers.
   const tensor::Tensor& buffer(std::size_t index) const { return buffers_[index]; }
+  // By index into the buffers of the layer's kind.
+  const tensor::Tensor& layer_buffer(std::int32_t index, std::int64_t layer) const {
+    return layer_buffers_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(index)];
+  }
   // Long RoPE registers its original frequencies in place of the copy when it first runs.
   void drop_rotary_copy(const model::Rotary& rotary) { buffers_[rotary.buffer] = buffers_[rotary.buffer + 1]; }
 
@@ -29,6 +33,8 @@ class ModelState {
   void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to,
                    DType dtype);
   tensor::Tensor make(tensor::Context& context, const model::Parameter& parameter, NameId label, DType dtype);
+  static std::vector<tensor::Tensor> make_buffers(tensor::Context& context, const std::vector<model::Buffer>& buffers,
+                                                  DType dtype);
 
   std::vector<tensor::Tensor> globals_;
   std::vector<NameId> global_modules_;
@@ -36,6 +42,7 @@ class ModelState {
   std::vector<std::vector<NameId>> kind_modules_;
   std::vector<std::uint8_t> kinds_;
   std::vector<tensor::Tensor> buffers_;
+  std::vector<std::vector<tensor::Tensor>> layer_buffers_;
   std::vector<tensor::Tensor> trainable_;
   std::vector<std::int16_t> layers_of_;
 };
@@ -48,10 +55,14 @@ class TransformersModules : public model::Modules {
   tensor::Context& context() override { return context_; }
   tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
+  tensor::Tensor linear_in_fp32(const model::Linear& module, tensor::Tensor x) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
   tensor::Tensor activation(model::Activation kind, tensor::Tensor x) override;
   tensor::Tensor dropout(double p, tensor::Tensor x) override;
   tensor::Tensor mlp(const model::Mlp& module, tensor::Tensor x) override;
+  tensor::Tensor buffer(std::int32_t index) override { return state_.layer_buffer(index, context_.layer); }
+  tensor::Tensor experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
+                         tensor::Tensor weights) override;
   tensor::Tensor position_ids(const tensor::Tensor& hidden) override;
   model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden,
                              tensor::Tensor position_ids) override;
@@ -78,6 +89,19 @@ class TransformersModules : public model::Modules {
                                           tensor::Tensor value, tensor::Tensor mask);
   model::AttentionOutput fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                          tensor::Tensor value, tensor::Tensor mask);
+
+  model::AttentionOutput sink_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                        tensor::Tensor value, tensor::Tensor mask);
+
+  tensor::Tensor gate_experts(const model::Experts& module, tensor::Tensor gate_up);
+  tensor::Tensor grouped_linear(const model::Experts& module, model::ParameterRef weight, tensor::Tensor x,
+                                const tensor::Tensor& offsets, const tensor::Tensor& bias);
+  tensor::Tensor grouped_experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
+                                 tensor::Tensor weights);
+  tensor::Tensor batched_linear(const model::Experts& module, tensor::Tensor x, tensor::Tensor weight,
+                                const tensor::Tensor& bias);
+  tensor::Tensor batched_experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
+                                 tensor::Tensor weights);
 
   tensor::Context& context_;
   ModelState& state_;

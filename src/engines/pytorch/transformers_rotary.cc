@@ -27,6 +27,58 @@ void TransformersModules::update_frequencies(const model::Rotary& module, const 
   else state_.drop_rotary_copy(module);
 }
 
+namespace {
+
+using model::RotaryForm;
+
+// 1 / (factors * base^exponents), where a long RoPE has factors. `length`, the highest position, stays with the caller.
+Tensor compute_frequencies(t::Context& context, const model::Rotary& module, Tensor& length) {
+  const Dims sizes{module.dim / 2};
+  const auto step = [&](Op op) { return t::empty(context, op, sizes, DType::f32); };
+  {
+    Tensor highest = t::empty(context, Op::maximum, {}, DType::i64);
+    length = t::add_scalar(std::move(highest));
+  }
+  Tensor scales;
+  Tensor powers;
+  if (module.type == "longrope") {
+    for (int asked = 0; asked < 2; ++asked) t::empty(context, Op::compare, {}, DType::boolean);
+    const Tensor factors = step(Op::cast);
+    Tensor integers = t::empty(context, Op::arange, sizes, DType::i64);
+    Tensor exponents = step(Op::cast);
+    integers.reset();
+    exponents = step(Op::div);
+    powers = step(Op::pow);
+    scales = step(Op::mul);
+    powers.reset();
+    const Tensor inverse = step(Op::div);
+    return step(Op::mul);
+  }
+  {
+    Tensor exponents = step(Op::cast);
+    exponents = step(Op::div);
+    powers = step(Op::pow);
+  }
+  const Tensor inverse = step(Op::div);
+  return step(Op::mul);
+}
+
+// Numbers of length one, scaled.
+model::RotaryTables complex_tables(const Tensor& angles) {
+  t::Context& context = angles.context();
+  Tensor turns;
+  {
+    const Tensor lengths = t::ones_like(angles);
+    turns = t::empty(context, Op::polar, angles.sizes(), DType::c64);
+  }
+  model::RotaryTables tables;
+  tables.form = RotaryForm::complex;
+  tables.cos = t::mul_scalar(turns);
+  return tables;
+}
+
+}  // namespace
+
 // Without gradient: angles are a batched product, cos and sin are scaled and, but for one form, cast.
 model::RotaryTables TransformersModules::rotary(const model::Rotary& module, const Tensor& hidden,
                                                 Tensor position_ids_in) {
@@ -34,16 +86,20 @@ model::RotaryTables TransformersModules::rotary(const model::Rotary& module, con
   const t::Scope named(context_, context_.intern("rotary_emb"));
   const Tensor ids = std::move(position_ids_in);
   update_frequencies(module, ids);
+  Tensor length;
+  Tensor recomputed;
+  if (module.recomputed) recomputed = compute_frequencies(context_, module, length);
   const t::AutocastRegion off(context_, {});
-  const Tensor& frequencies = state_.buffer(module.buffer);
+  const Tensor& frequencies = module.recomputed ? recomputed : state_.buffer(module.buffer);
   Tensor expanded = t::unsqueeze(frequencies, 0);
   expanded = t::unsqueeze(std::move(expanded), 2);
   Tensor positions = t::unsqueeze(ids, 1);
   positions = t::to(std::move(positions), DType::f32);
   Tensor angles = t::matmul(expanded, positions);
   angles = t::transpose(std::move(angles), 1, 2);
+  if (module.form == RotaryForm::complex) return complex_tables(angles);
   // Twice each, one copy behind the other or side by side.
-  const Tensor both = t::cat({angles, angles}, -1);
+  const Tensor both = module.form == RotaryForm::narrow ? angles : t::cat({angles, angles}, -1);
   Tensor cos = t::cos(both);
   cos = t::mul_scalar(std::move(cos));
   Tensor sin = t::sin(both);
@@ -57,8 +113,6 @@ model::RotaryTables TransformersModules::rotary(const model::Rotary& module, con
 }
 
 namespace {
-
-using model::RotaryForm;
 
 Tensor rotate_half(Tensor x_in) {
   const Tensor x = std::move(x_in);
@@ -105,8 +159,93 @@ Tensor rotate_and_join(const Cut& x, const Tensor& cos, const Tensor& sin) {
 
 }  // namespace
 
+namespace {
+
+// first * cos - second * sin and second * cos + first * sin, one behind the other.
+Tensor turn_pairs(const Tensor& first, const Tensor& second, const Tensor& cos, const Tensor& sin) {
+  Tensor left = t::mul(first, cos);
+  {
+    Tensor crossed = t::mul(second, sin);
+    left = t::sub(std::move(left), std::move(crossed));
+  }
+  Tensor right = t::mul(second, cos);
+  {
+    Tensor crossed = t::mul(first, sin);
+    right = t::add(std::move(right), std::move(crossed));
+  }
+  return t::cat({std::move(left), std::move(right)}, -1);
+}
+
+struct Pairs {
+  Tensor first;
+  Tensor second;
+};
+
+Pairs even_and_odd(const Tensor& x) {
+  Pairs pairs;
+  pairs.first = t::slice(x, -1, 0, x.size(-1), 2);
+  pairs.second = t::slice(x, -1, 1, x.size(-1), 2);
+  return pairs;
+}
+
+// Both are taken apart before either is turned.
+void rotate_unzipped(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
+  Tensor cos = t::slice(tables.cos, -1, 0, tables.cos.size(-1) / 2);
+  cos = t::unsqueeze(std::move(cos), 1);
+  Tensor sin = t::slice(tables.sin, -1, 0, tables.sin.size(-1) / 2);
+  sin = t::unsqueeze(std::move(sin), 1);
+  const Pairs q = even_and_odd(query);
+  const Pairs k = even_and_odd(key);
+  Tensor rotated_query = turn_pairs(q.first, q.second, cos, sin);
+  Tensor rotated_key = turn_pairs(k.first, k.second, cos, sin);
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
+
+Tensor turn_halves(const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  const std::vector<Tensor> halves = t::split(x, x.size(-1) / 2, -1);
+  return turn_pairs(halves[0], halves[1], cos, sin);
+}
+
+void rotate_narrow(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
+  const Tensor cos = t::unsqueeze(tables.cos, 1);
+  const Tensor sin = t::unsqueeze(tables.sin, 1);
+  Tensor rotated_query = turn_halves(query, cos, sin);
+  Tensor rotated_key = turn_halves(key, cos, sin);
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
+
+Tensor as_complex(const Tensor& x) {
+  Tensor wide = t::to(x, DType::f32);
+  wide = t::reshape(std::move(wide), {x.size(0), x.size(1), x.size(2), -1, 2});
+  return t::view_as_complex(std::move(wide));
+}
+
+Tensor turn_complex(const Tensor& x, const Tensor& turns, DType dtype) {
+  Tensor turned = t::complex_mul(x, turns);
+  turned = t::view_as_real(std::move(turned));
+  turned = t::reshape(std::move(turned), {x.size(0), x.size(1), x.size(2), -1});
+  return t::to(std::move(turned), dtype);
+}
+
+void rotate_complex(Tensor& query, Tensor& key, const Tensor& table) {
+  const Tensor q = as_complex(query);
+  const Tensor k = as_complex(key);
+  const Tensor turns = t::unsqueeze(table, 1);
+  Tensor rotated_query = turn_complex(q, turns, query.dtype());
+  Tensor rotated_key = turn_complex(k, turns, key.dtype());
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
+
+}  // namespace
+
 // The old query and key live until both rotated ones exist.
 void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
+  if (tables.form == RotaryForm::complex) return rotate_complex(query, key, tables.cos);
+  if (tables.form == RotaryForm::unzipped) return rotate_unzipped(query, key, tables);
+  if (tables.form == RotaryForm::narrow) return rotate_narrow(query, key, tables);
   const DType dtype = query.dtype();
   const bool in_fp32 = tables.form == RotaryForm::neighbours;
   const Tensor q = in_fp32 ? t::to(query, DType::f32) : query;
@@ -119,6 +258,13 @@ void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::
     const Cut key_parts = cut(k, cos.size(-1));
     rotated_query = rotate_and_join(query_parts, cos, sin);
     rotated_key = rotate_and_join(key_parts, cos, sin);
+  } else if (tables.form == RotaryForm::joined_last) {
+    const Cut query_parts = cut(q, cos.size(-1));
+    const Cut key_parts = cut(k, cos.size(-1));
+    rotated_query = rotate(query_parts.turned, cos, sin, tables.form);
+    rotated_key = rotate(key_parts.turned, cos, sin, tables.form);
+    rotated_query = t::cat({rotated_query, query_parts.rest}, -1);
+    rotated_key = t::cat({rotated_key, key_parts.rest}, -1);
   } else {
     rotated_query = rotate(q, cos, sin, tables.form);
     rotated_key = rotate(k, cos, sin, tables.form);

@@ -191,8 +191,17 @@ AttentionOutput llama_attention(Modules& m, const Attention& a, Tensor hidden, c
   return attend(m, a, std::move(query), std::move(key), std::move(value), rotary, std::move(mask));
 }
 
+Tensor dense_feed_forward(Modules& m, const LayerKind& layer, Tensor hidden) {
+  return m.mlp(layer.mlp, std::move(hidden));
+}
+
 Tensor pre_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, Tensor hidden,
                       const RotaryTables& rotary, Tensor mask) {
+  return pre_norm_layer(m, layer, attention, dense_feed_forward, std::move(hidden), rotary, std::move(mask));
+}
+
+Tensor pre_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, FeedForward feed_forward,
+                      Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   Tensor residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.input_norm, x); }, hidden);
   AttentionOutput attended = call([&](Tensor x) { return attention(m, layer.attention, x, rotary, mask); }, hidden);
@@ -200,7 +209,7 @@ Tensor pre_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction atte
   hidden = tensor::add(residual, hidden);
   residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.post_attention_norm, x); }, hidden);
-  hidden = call([&](Tensor x) { return m.mlp(layer.mlp, x); }, hidden);
+  hidden = call([&](Tensor x) { return feed_forward(m, layer, x); }, hidden);
   hidden = tensor::add(residual, hidden);
   return hidden;
 }

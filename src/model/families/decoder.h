@@ -16,7 +16,29 @@ namespace ullage::model {
 struct LayerTraits {
   bool slides = false;  // a query sees a window only
   bool rotates = true;  // by the rotary embedding
+  bool sparse = false;  // a mixture of experts in place of the feed-forward
   friend bool operator==(const LayerTraits&, const LayerTraits&) = default;
+};
+
+// Of layers with a mixture of experts.
+struct MixtureConfig {
+  std::int64_t experts = 0;
+  std::int64_t top_k = 0;
+  std::int64_t intermediate = 0;         // of one expert
+  std::int64_t shared_intermediate = 0;  // of what every token goes through
+  std::int64_t groups = 0;               // as in Mixture
+  std::int64_t top_groups = 0;
+  bool normalizes = false;
+  ExpertsRun run = ExpertsRun::grouped;
+};
+
+// Of multi-head latent attention; fields as in Latent.
+struct LatentConfig {
+  std::int64_t q_rank = 0;  // 0: queries are projected at once
+  std::int64_t kv_rank = 0;
+  std::int64_t nope_dim = 0;
+  std::int64_t rope_dim = 0;
+  std::int64_t value_dim = 0;
 };
 
 struct DecoderConfig {
@@ -39,8 +61,11 @@ struct DecoderConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool mlp_bias = false;
+  bool qk_norm = false;  // where a configuration decides
   bool tied = false;
   Rotary rotary;
+  MixtureConfig mixture;
+  LatentConfig latent;
 };
 
 // The defaults of a family's configuration class.
@@ -94,6 +119,7 @@ void add_embedding_scale(Architecture& architecture);
 // --- forward ---------------------------------------------------------------------------------------------------------
 using AttentionFunction = AttentionOutput (*)(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary,
                                               Tensor mask);
+using FeedForward = Tensor (*)(Modules& m, const LayerKind& layer, Tensor hidden);
 using LayerFunction = Tensor (*)(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary,
                                  Tensor mask);
 
@@ -113,9 +139,11 @@ AttentionOutput llama_attention(Modules& m, const Attention& a, Tensor hidden, c
 // Norms before attention and feed-forward, each added to what came in.
 Tensor llama_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask);
 
-// The same with another attention.
+// The same with another attention, or another feed-forward too.
 Tensor pre_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, Tensor hidden,
                       const RotaryTables& rotary, Tensor mask);
+Tensor pre_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, FeedForward feed_forward,
+                      Tensor hidden, const RotaryTables& rotary, Tensor mask);
 
 Output forward_decoder(Modules& m, const Architecture& arch, Batch batch, LayerFunction layer);
 
