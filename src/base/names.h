@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,7 @@ class NameTable {
   NameTable() { intern({}); }
 
   NameId intern(std::string_view name) {
-    if (const auto found = ids_.find(std::string(name)); found != ids_.end()) return found->second;
+    if (const auto found = ids_.find(name); found != ids_.end()) return found->second;
     if (names_.size() > 0xFFFF) return 0;
     const auto id = static_cast<NameId>(names_.size());
     names_.emplace_back(name);
@@ -32,7 +33,11 @@ class NameTable {
 
  private:
   std::vector<std::string> names_;
-  std::unordered_map<std::string, NameId> ids_;
+  // Looked up by any text, without making a string of it.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, NameId, Hash, std::equal_to<>> ids_;
 };
 
 }  // namespace ullage

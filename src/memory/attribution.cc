@@ -120,15 +120,16 @@ Peak find_peak(const Timeline& timeline, std::uint32_t from, std::uint32_t to) {
   std::int64_t live = 0;
   Peak peak{from, 0};
   for (std::uint32_t i = 0; i < to; ++i) {
-    const Event& event = timeline.events[i];
     if (i == from) peak.bytes = live;
-    if (event.space != Space::device) continue;
-    if (event.kind == EventKind::alloc) {
-      live += block_bytes(event.block);
-      if (i >= from && live > peak.bytes) peak = {i + 1, live};
-    } else if (event.kind == EventKind::free) {
-      live -= block_bytes(event.block);
+    const Event& event = timeline.events[i];
+    if (event.kind > EventKind::free || event.space != Space::device) continue;
+    const std::int64_t bytes = block_bytes(event.block);
+    if (event.kind == EventKind::free) {
+      live -= bytes;
+      continue;
     }
+    live += bytes;
+    if (live > peak.bytes && i >= from) peak = {i + 1, live};
   }
   if (from >= to) peak.bytes = live;
   return peak;

@@ -110,6 +110,7 @@ Tensor checkpoint(Context& context, Region region, Tensor input_in, Tensor extra
   state->input = input;
   state->extra = extra;
   state->autocast = context.autocast;
+  state->tickets.reserve(64);
   tag_as_activation(input);
   context.hooks.push_back({state.get(), false});
   Tensor result = state->region(input, extra);

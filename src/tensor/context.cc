@@ -75,21 +75,57 @@ Tensor Context::make(const Dims& sizes, const Dims& strides, DType dtype) {
   impl.dtype = dtype;
   impl.sizes = sizes;
   impl.strides = strides;
+  impl.contiguous = is_contiguous(sizes, strides);
   impl.elements = numel(sizes);
   impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
   return out;
 }
 
-Tensor Context::make(const Dims& sizes, DType dtype) { return make(sizes, contiguous_strides(sizes), dtype); }
+Tensor Context::make(const Dims& sizes, DType dtype) {
+  Tensor out(workspace_.tensors_.make());
+  TensorImpl& impl = *out.impl();
+  impl.dtype = dtype;
+  impl.sizes = sizes;
+  impl.strides = contiguous_strides(sizes);
+  impl.elements = numel(sizes);
+  impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
+  return out;
+}
+
+Tensor Context::make_like(const Tensor& like, DType dtype) {
+  Tensor out(workspace_.tensors_.make());
+  TensorImpl& impl = *out.impl();
+  impl.dtype = dtype;
+  impl.sizes = like.sizes();
+  impl.strides = like.strides();
+  impl.contiguous = like.contiguous();
+  impl.elements = like.numel();
+  impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
+  return out;
+}
 
 Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) {
   Tensor out(workspace_.tensors_.make());
   TensorImpl& impl = *out.impl();
   impl.dtype = of.dtype();
+  impl.contiguous = is_contiguous(sizes, strides);
   impl.elements = numel(sizes);
   impl.is_view = true;
   impl.sizes = sizes;
   impl.strides = strides;
+  impl.storage = of.impl()->storage;
+  return out;
+}
+
+Tensor Context::alias(const Tensor& of) {
+  Tensor out(workspace_.tensors_.make());
+  TensorImpl& impl = *out.impl();
+  impl.dtype = of.dtype();
+  impl.contiguous = of.contiguous();
+  impl.elements = of.numel();
+  impl.is_view = true;
+  impl.sizes = of.sizes();
+  impl.strides = of.strides();
   impl.storage = of.impl()->storage;
   return out;
 }

@@ -60,7 +60,9 @@ class Context {
   // --- tensors ---------------------------------------------------------------------------------------------------
   Tensor make(const Dims& sizes, DType dtype);                       // contiguous
   Tensor make(const Dims& sizes, const Dims& strides, DType dtype);  // dense
+  Tensor make_like(const Tensor& like, DType dtype);                 // of a dense tensor's sizes and strides
   Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
+  Tensor alias(const Tensor& of);  // of the same sizes and strides
   Node* make_node() { return workspace_.nodes_.make(); }
   // A node that stands in for one that nobody will walk, for as long as its operator runs.
   Node* borrow_ghost();

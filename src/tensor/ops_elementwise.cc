@@ -1,5 +1,6 @@
 // Pointwise operators.
 #include <algorithm>
+#include <limits>
 
 #include "tensor/autocast.h"
 #include "tensor/elementwise.h"
@@ -62,6 +63,16 @@ Dims result_strides(const Dims& sizes, const Dims& a, const Dims& b) {
     stride *= std::max<std::int64_t>(sizes[order[i]], 1);
   }
   return out;
+}
+
+// Whether the dimensions stand in row-major order, each slower than the next; those of stride 0 have no say.
+bool falls(const Dims& strides) {
+  std::int64_t slower = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t stride : strides) {
+    if (stride >= slower) return false;
+    if (stride != 0) slower = stride;
+  }
+  return true;
 }
 
 using Unary = Tensor (*)(Tensor);
@@ -178,19 +189,23 @@ Tensor elementwise(Op op, const Tensor& a, DType dtype) {
   Context& context = a.context();
   const std::int64_t n = a.numel();
   context.record_op(op, n, n * (size_of(a.dtype()) + size_of(dtype)));
+  if (a.contiguous()) return context.make_like(a, dtype);
   return context.make(a.sizes(), strides_like(a.sizes(), a.strides()), dtype);
 }
 
 Tensor elementwise(Op op, const Tensor& a, const Tensor& b, DType dtype) {
   Context& context = a.context();
-  if (a.sizes() == b.sizes() && a.strides() == b.strides() && is_dense(a.sizes(), a.strides())) {
+  if (a.sizes() == b.sizes() && a.strides() == b.strides() && (a.contiguous() || is_dense(a.sizes(), a.strides()))) {
     const std::int64_t n = a.numel();
     context.record_op(op, n, n * (size_of(a.dtype()) + size_of(b.dtype()) + size_of(dtype)));
-    return context.make(a.sizes(), a.strides(), dtype);
+    return context.make_like(a, dtype);
   }
   const Dims sizes = broadcast(a.sizes(), b.sizes());
   context.record_op(op, numel(sizes), a.bytes() + b.bytes() + numel(sizes) * size_of(dtype));
-  return context.make(sizes, result_strides(sizes, broadcast_strides(a, sizes), broadcast_strides(b, sizes)), dtype);
+  const Dims a_strides = broadcast_strides(a, sizes);
+  const Dims b_strides = broadcast_strides(b, sizes);
+  if (falls(a_strides) && falls(b_strides)) return context.make(sizes, dtype);  // no pair changes places
+  return context.make(sizes, result_strides(sizes, a_strides, b_strides), dtype);
 }
 
 Tensor add(Tensor a_in, Tensor b_in) {

@@ -100,6 +100,14 @@ class SmallList {
     rest_.reset();
     size_ = 0;
   }
+  // Of `size` empty entries; the list is empty before.
+  void resize(std::size_t size) {
+    if (size > N) {
+      size_ = size - 1;
+      grow();
+    }
+    size_ = size;
+  }
   T& push_back(T value) {
     if (size_ >= N) grow();
     T& place = (*this)[size_++];

@@ -89,7 +89,7 @@ Tensor Recording::finish(Tensor output_in) {
 }
 
 Tensor detach(const Tensor& tensor) {
-  Tensor out = tensor.context().alias(tensor, tensor.sizes(), tensor.strides());
+  Tensor out = tensor.context().alias(tensor);
   out.impl()->is_view = tensor.impl()->is_view;  // the same tensor under another name, not a view of it
   return out;
 }

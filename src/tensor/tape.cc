@@ -63,12 +63,14 @@ class Engine {
     Restore<std::int16_t> layer(context_.layer, node->layer);
     context_.begin_section(node->layer);
     Gradients out;
-    for (std::size_t i = 0; i < node->edges.size(); ++i) out.push_back({});
+    out.resize(node->edges.size());
     {
       Gradients in;
+      in.resize(node->inputs.size());
       bool any = false;
       for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-        any |= static_cast<bool>(in.push_back(std::move(node->inputs[i].buffer)));
+        in[i] = std::move(node->inputs[i].buffer);
+        any |= static_cast<bool>(in[i]);
       }
       // A node that gives no gradient to an input leaves those behind it with nothing to do.
       if (any) {

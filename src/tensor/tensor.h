@@ -44,7 +44,7 @@ class Tensor {
   DType dtype() const;
   std::int64_t numel() const;
   std::int64_t bytes() const { return numel() * size_of(dtype()); }  // of the elements, not of the storage
-  bool contiguous() const { return is_contiguous(sizes(), strides()); }
+  bool contiguous() const;
   bool requires_grad() const;
   Context& context() const;
   Storage& storage() const;
@@ -61,6 +61,7 @@ struct TensorImpl {
   DType dtype = DType::f32;
   bool leaf_requires_grad = false;
   bool tracked = false;       // comes out of an operator that a gradient flows through
+  bool contiguous = true;     // as is_contiguous(sizes, strides) says: asked for more often than it changes
   bool is_view = false;       // shares another tensor's storage
   bool is_parameter = false;  // its accumulated gradient counts as one of the model
   std::uint16_t output = 0;   // which output of grad_fn this is
@@ -77,6 +78,7 @@ struct TensorImpl {
 inline const Dims& Tensor::sizes() const { return impl_->sizes; }
 inline const Dims& Tensor::strides() const { return impl_->strides; }
 inline std::int64_t Tensor::numel() const { return impl_->elements; }
+inline bool Tensor::contiguous() const { return impl_->contiguous; }
 inline DType Tensor::dtype() const { return impl_->dtype; }
 inline bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->tracked); }
 inline Storage& Tensor::storage() const { return *impl_->storage; }
