@@ -23,8 +23,8 @@ constexpr bool kRealBuild = true;
 #endif
 
 // Of one predicted step. The bounds leave a tenth to compilers and to the standard library.
-constexpr std::int64_t kMostSpliced = 3'900'000;
-constexpr std::int64_t kMostFull = 27'000'000;
+constexpr std::int64_t kMostSpliced = 3'700'000;
+constexpr std::int64_t kMostFull = 21'500'000;
 
 std::string output_of(const std::string& command) {
   std::string out;

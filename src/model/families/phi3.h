@@ -1,4 +1,4 @@
-// The forward pass and the configuration of Phi-3 (and Phi-4, which is one).
+// The forward pass and the configuration of Phi-3.
 #pragma once
 
 #include "model/families/decoder.h"
