@@ -64,6 +64,22 @@ constexpr Named<pt::Step> kSteps[] = {
 
 bool is_image(const model::Architecture& architecture) { return !architecture.image.arch.empty(); }
 
+bool knows_no_sdpa(const model::Architecture& architecture) {
+  return !architecture.kinds.empty() && architecture.kinds[0].attention.eager_only;
+}
+
+// What transformers takes where nothing is asked for.
+std::string default_attention(const model::Architecture& architecture) {
+  return knows_no_sdpa(architecture) ? "eager" : "sdpa";
+}
+
+Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model::Architecture& architecture) {
+  if (!knows_no_sdpa(architecture)) return choose(arguments, "--attention", kAttentions);
+  if (arguments.text("--attention", "eager") == "eager") return pt::AttentionImpl::eager;
+  return fail(ErrorCode::invalid_argument, "--attention",
+              fmt::format("transformers' {} has no sdpa; use eager", architecture.family));
+}
+
 Expected<void> check_version(const Arguments& arguments, std::string_view option, std::string_view known) {
   const std::string given = arguments.text(option, known);
   if (given == known || given.starts_with(std::string(known) + ".")) return {};
@@ -156,7 +172,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"clip_grad", o.clip_grad},
                          {"grad_scaler", o.grad_scaler}});
   if (!is_image(architecture)) {
-    out.insert(out.end(), {{"attention", a.text("--attention", "sdpa")},
+    out.insert(out.end(), {{"attention", a.text("--attention", default_attention(architecture))},
                            {"recompute", a.text("--recompute", "none")},
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
@@ -176,7 +192,7 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
     defaults.emplace_back(option, value);
   }
   if (!is_image(architecture)) {
-    defaults.emplace_back("--attention", "sdpa");
+    defaults.emplace_back("--attention", default_attention(architecture));
     defaults.emplace_back("--recompute", "none");
   }
   defaults.emplace_back("--loss", "full");
@@ -217,7 +233,9 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.optimizer_impl = choose(arguments, "--optimizer-impl", kImplementations);
   out.recompute = choose(arguments, "--recompute", kRecomputes);
   out.recompute_reentrant = arguments.has("--recompute-reentrant");
-  out.attention = choose(arguments, "--attention", kAttentions);
+  const auto attention = attention_of(arguments, architecture);
+  if (!attention) return tl::unexpected<Error>(attention.error());
+  out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);
   out.step = choose(arguments, "--step", kSteps);
   return out;

@@ -52,6 +52,13 @@ struct Latent {
   Linear kv_up;
 };
 
+// How a fused projection's rows are ordered.
+enum class FusedHeads : std::uint8_t {
+  in_sequence,  // all queries, all keys, all values
+  by_head,      // query, key and value of each head
+  by_group,     // the queries of each key and value head, then these
+};
+
 struct Attention {
   AttentionKind kind = AttentionKind::grouped;
   std::int64_t heads = 0;
@@ -67,8 +74,11 @@ struct Attention {
   bool upcast = false;          // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
   bool softcaps = false;        // the eager path squashes scores by tanh
   bool clips = false;           // queries, keys and values are clamped in place
+  bool eager_only = false;      // the module knows no fused kernel
+  bool clipped = false;         // the projection's results are clamped
   Linear q, k, v;               // separate projections, or
   Linear qkv;                   // one fused
+  FusedHeads fused_heads = FusedHeads::in_sequence;
   Linear o;
   Norm q_norm, k_norm;  // may be empty
   ParameterRef sinks;   // a logit for each head beside the scores (gpt-oss); may be empty
@@ -128,6 +138,10 @@ struct LayerKind {
   Mixture mixture;
   double residual_dropout = 0;
   std::vector<Buffer> buffers;
+  bool parallel = false;             // attention and feed-forward read the same input
+  bool norm_after = false;           // norms follow what they would precede
+  bool two_norms = false;            // parallel, each behind a norm of its own
+  bool residual_after_norm = false;  // what is added to the outputs is what the norms gave
 };
 
 enum class RotaryForm : std::uint8_t {
@@ -182,14 +196,21 @@ struct Architecture {
   Embedding embedding;
   bool multiplies_embeddings = false;  // by a number
   Embedding positions;                 // learned positions; may be empty
+  Norm embedding_norm;                 // may be empty
+  Linear project_in;                   // from the embeddings' width to the layers', and
+  Linear project_out;                  // back; both empty where they are equal
   Norm final_norm;
+  bool has_final_norm = true;
   Linear head;
+  bool normalized_head = false;  // its rows are scaled to length one in every step
   LogitForm logits = LogitForm::plain;
   Rotary rotary;
   Rotary local_rotary;  // of layers with a window; dim 0: they share the other
   // Of the causal masks in the order they are made.
   std::vector<std::optional<std::int64_t>> mask_windows{std::nullopt};
+  bool alibi = false;  // positions by biases of the scores
   double embedding_dropout = 0;
+  bool bounded_positions = false;  // a buffer ends at max_positions: longer sequences fail
   Image image;
   std::vector<Note> notes;
 

@@ -6,20 +6,33 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "model/families/baichuan.h"
+#include "model/families/bloom.h"
+#include "model/families/chatglm.h"
 #include "model/families/cohere.h"
 #include "model/families/deepseek.h"
+#include "model/families/falcon.h"
 #include "model/families/gemma.h"
 #include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
 #include "model/families/gpt_oss.h"
+#include "model/families/gpt_bigcode.h"
+#include "model/families/gpt_neo.h"
+#include "model/families/gpt_neox.h"
+#include "model/families/gptj.h"
 #include "model/families/granite.h"
+#include "model/families/internlm2.h"
 #include "model/families/llama.h"
 #include "model/families/mixtral.h"
+#include "model/families/mpt.h"
 #include "model/families/olmo.h"
+#include "model/families/opt.h"
+#include "model/families/phi.h"
 #include "model/families/phi3.h"
 #include "model/families/phimoe.h"
 #include "model/families/qwen.h"
 #include "model/families/qwen_moe.h"
+#include "model/families/qwen_v1.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -30,25 +43,38 @@ namespace ullage::model {
 namespace {
 
 constexpr std::array kFamilies{
+    Family{"baichuan", build_baichuan, forward_baichuan},
+    Family{"bloom", build_bloom, forward_bloom},
+    Family{"chatglm", build_chatglm, forward_chatglm},
     Family{"cohere", build_cohere, forward_cohere},
     Family{"cohere2", build_cohere2, forward_cohere2},
     Family{"deepseek_v2", build_deepseek_v2, forward_deepseek_v2},
     Family{"deepseek_v3", build_deepseek_v3, forward_deepseek_v3},
+    Family{"falcon", build_falcon, forward_falcon},
     Family{"gemma", build_gemma, forward_llama},
     Family{"gemma2", build_gemma2, forward_gemma2},
     Family{"gemma3_text", build_gemma3, forward_gemma3},
     Family{"glm4_moe", build_glm4_moe, forward_glm4_moe},
     Family{"gpt2", build_gpt2, forward_gpt2},
     Family{"gpt_oss", build_gpt_oss, forward_gpt_oss},
+    Family{"gpt_bigcode", build_gpt_bigcode, forward_gpt_bigcode},
+    Family{"gpt_neo", build_gpt_neo, forward_gpt_neo},
+    Family{"gpt_neox", build_gpt_neox, forward_gpt_neox},
+    Family{"gptj", build_gptj, forward_gptj},
     Family{"granite", build_granite, forward_granite},
+    Family{"internlm2", build_internlm2, forward_internlm2},
     Family{"llama", build_llama, forward_llama},
     Family{"mistral", build_mistral, forward_llama},
     Family{"mixtral", build_mixtral, forward_mixtral},
+    Family{"mpt", build_mpt, forward_mpt},
     Family{"olmo", build_olmo, forward_olmo},
     Family{"olmo2", build_olmo2, forward_olmo2},
     Family{"olmo3", build_olmo3, forward_olmo2},
+    Family{"opt", build_opt, forward_opt},
+    Family{"phi", build_phi, forward_phi},
     Family{"phi3", build_phi3, forward_phi3},
     Family{"phimoe", build_phimoe, forward_phimoe},
+    Family{"qwen", build_qwen, forward_qwen},
     Family{"qwen2", build_qwen2, forward_llama},
     Family{"qwen2_moe", build_qwen2_moe, forward_qwen2_moe},
     Family{"qwen3", build_qwen3, forward_qwen3},

@@ -35,6 +35,14 @@ struct AttentionOutput {
   Tensor weights;
 };
 
+// What the model hands to the function that makes its causal mask.
+struct MaskSource {
+  Tensor padding;               // which tokens count, [batch, seq]; models that make one themselves
+  bool positions = true;        // positions, which are searched for packed sequences
+  bool more_functions = false;  // a function of the model's own, so that the mask is always made
+  bool eager_only = false;      // the model knows no fused kernel
+};
+
 class Modules {
  public:
   virtual ~Modules() = default;
@@ -57,6 +65,9 @@ class Modules {
   // summed.
   virtual Tensor experts(const Experts& module, Tensor x, Tensor chosen, Tensor weights) = 0;
 
+  // A parameter of the model or of the running layer, for modules that are written out.
+  virtual Tensor weight(ParameterRef ref) = 0;
+
   // [1, seq], from 0.
   virtual Tensor position_ids(const Tensor& hidden) = 0;
   virtual RotaryTables rotary(const Rotary& module, const Tensor& hidden, Tensor position_ids) = 0;
@@ -64,7 +75,9 @@ class Modules {
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
   // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows
   // causality. With a window a query sees that many tokens, itself included.
-  virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden) = 0;
+  virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden, MaskSource source = {}) = 0;
+  // Whether attention is composed of products and a softmax instead of one kernel; for modules that write both out.
+  virtual bool is_eager(const Attention& module) const = 0;
   // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
@@ -72,7 +85,10 @@ class Modules {
   // Runs one layer, checkpointed where the set-up says so.
   // `extra` is a second positional tensor (GPT-2 passes its mask so): a reentrant checkpoint lets go of it with its
   // saved tensors, while what the region captures lives as long as the graph.
-  virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden, Tensor extra = {}) = 0;
+  // `second` is the name under which the caller holds what the layer returns beside its output, from one layer to the
+  // next.
+  virtual Tensor layer(std::int64_t number, tensor::Region region, Tensor hidden, Tensor extra = {},
+                       Tensor* second = nullptr) = 0;
   // Mean cross entropy of the next token; logits [batch, seq, vocab], labels [batch, seq].
   virtual Tensor causal_lm_loss(Tensor logits, Tensor labels) = 0;
 

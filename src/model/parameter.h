@@ -69,6 +69,7 @@ struct Linear {
   ParameterRef weight;
   ParameterRef bias;           // may be empty
   bool stored_in_out = false;  // weight is [in, out] (GPT-2's Conv1D) instead of [out, in]
+  bool by_product = false;     // x @ weight.T, and an addition of the bias, instead of one operator
 };
 
 }  // namespace ullage::model

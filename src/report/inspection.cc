@@ -64,12 +64,21 @@ std::vector<LayerGroup> layer_groups(const model::Architecture& architecture) {
   return out;
 }
 
-std::int64_t buffer_bytes(const model::Architecture& architecture, DType dtype) {
+std::int64_t buffer_bytes(const std::vector<model::Buffer>& buffers, DType dtype) {
   std::int64_t total = 0;
-  for (const model::Buffer& buffer : architecture.buffers) {
+  for (const model::Buffer& buffer : buffers) {
     std::int64_t elements = 1;
-    for (const std::int64_t size : buffer.sizes) elements *= size;
-    total += elements * size_of(buffer.in_model_dtype ? dtype : buffer.dtype);
+    for (const std::int64_t size : buffer.sizes) elements = multiply_saturated(elements, size);
+    total = add_saturated(total, multiply_saturated(elements, size_of(buffer.in_model_dtype ? dtype : buffer.dtype)));
+  }
+  return total;
+}
+
+std::int64_t buffer_bytes(const model::Architecture& architecture, DType dtype) {
+  std::int64_t total = buffer_bytes(architecture.buffers, dtype);
+  for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
+    const std::int64_t of_one = buffer_bytes(architecture.kinds[k].buffers, dtype);
+    total = add_saturated(total, multiply_saturated(of_one, layers_of_kind(architecture, k)));
   }
   return total;
 }

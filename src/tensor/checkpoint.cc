@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/autocast.h"
+#include "tensor/ops.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
 
@@ -73,26 +74,31 @@ void run_again(Checkpoint& checkpoint) {
   context.hooks.push_back({&checkpoint, true});
   {
     const AutocastRegion autocast(context, checkpoint.autocast);
-    Tensor result = checkpoint.region(checkpoint.input, checkpoint.extra);
-    result.reset();
+    checkpoint.region(checkpoint.input, checkpoint.extra);
   }
   context.hooks.pop_back();
 }
 
 void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
+  // Nobody uses the second output, but its gradient is made all the same, of zeros (materialize_grads).
+  if (in.size() > 1) in[1] = empty(context, Op::zeros, node.inputs[1].sizes, node.inputs[1].dtype);
   const Tensor saved = unpack(node, 0);
   const Tensor extra = node.saved.size() > 1 ? unpack(node, 1) : Tensor{};
   Tensor input = detach(saved);
   input.impl()->leaf_requires_grad = true;
-  Tensor output;
+  RegionOutput output;
   {
     Restore<bool> grad(context.grad_enabled, true);
     Restore<memory::Phase> phase(context.phase, memory::Phase::recompute);
     const AutocastRegion autocast(context, node.checkpoint->autocast);
     output = node.checkpoint->region(input, extra);
   }
-  run_backward(output, in[0]);
+  if (in.size() > 1) {
+    run_backward(output.hidden, in[0], output.second, in[1]);
+  } else {
+    run_backward(output.hidden, in[0]);
+  }
   out[0] = input.grad();
 }
 
@@ -100,7 +106,7 @@ void reentrant_backward(Node& node, Gradients& in, Gradients& out) {
 
 void destroy(Checkpoint* checkpoint) { delete checkpoint; }
 
-Tensor checkpoint(Context& context, Region region, Tensor input_in, Tensor extra_in) {
+RegionOutput checkpoint(Context& context, Region region, Tensor input_in, Tensor extra_in) {
   const Tensor input = std::move(input_in);
   const Tensor extra = std::move(extra_in);
   if (!context.grad_enabled) return region(input, extra);
@@ -113,17 +119,17 @@ Tensor checkpoint(Context& context, Region region, Tensor input_in, Tensor extra
   state->tickets.reserve(64);
   tag_as_activation(input);
   context.hooks.push_back({state.get(), false});
-  Tensor result = state->region(input, extra);
+  RegionOutput result = state->region(input, extra);
   context.hooks.pop_back();
   return result;
 }
 
-Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in, Tensor extra_in) {
+RegionOutput checkpoint_reentrant(Context& context, Region region, Tensor input_in, Tensor extra_in) {
   const Tensor input = std::move(input_in);
   const Tensor extra = std::move(extra_in);
   if (!context.grad_enabled) return region(input, extra);
   Recording record(context, reentrant_backward, {&input});
-  Tensor result;
+  RegionOutput result;
   {
     NoGrad no_grad(context);
     result = region(input, extra);
@@ -136,7 +142,9 @@ Tensor checkpoint_reentrant(Context& context, Region region, Tensor input_in, Te
   state->region = std::move(region);
   state->autocast = context.autocast;
   record.node()->checkpoint = std::move(state);
-  return record.finish(detach(result));
+  RegionOutput out(record.finish(detach(result.hidden)));
+  if (result.second) out.second = record.finish(detach(result.second));
+  return out;
 }
 
 void save_input(Node* node, const Tensor& tensor) { save(node, tensor, false); }

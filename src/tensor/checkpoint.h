@@ -7,10 +7,10 @@ namespace ullage::tensor {
 
 // Non-reentrant: the region runs with its graph, but every tensor it would save becomes a ticket. The first ticket to
 // be used runs the region again; that rerun ends at the moment in which the last ticket is filled.
-Tensor checkpoint(Context& context, Region region, Tensor input, Tensor extra = {});
+RegionOutput checkpoint(Context& context, Region region, Tensor input, Tensor extra = {});
 
 // Reentrant: the region runs without a graph and is one node; backward runs it again in full, with a backward pass of
 // its own.
-Tensor checkpoint_reentrant(Context& context, Region region, Tensor input, Tensor extra = {});
+RegionOutput checkpoint_reentrant(Context& context, Region region, Tensor input, Tensor extra = {});
 
 }  // namespace ullage::tensor

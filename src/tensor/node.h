@@ -18,9 +18,19 @@ struct Autocast {
   DType dtype = DType::bf16;
 };
 
+// What a part of the model that may be checkpointed returns; most return one tensor.
+struct RegionOutput {
+  RegionOutput() = default;
+  RegionOutput(Tensor output) : hidden(std::move(output)) {}  // NOLINT(google-explicit-constructor)
+  RegionOutput(Tensor output, Tensor beside) : hidden(std::move(output)), second(std::move(beside)) {}
+
+  Tensor hidden;
+  Tensor second;  // what is returned beside it, such as the probabilities of attention; may be empty
+};
+
 // The part of the model that is run again in backward, as a function of its positional input. What it captures lives
 // as long as the checkpoint, as keyword arguments do in Python.
-using Region = std::function<Tensor(Tensor hidden, Tensor extra)>;
+using Region = std::function<RegionOutput(Tensor hidden, Tensor extra)>;
 
 // One checkpointed call. Alive while one of its tickets, or its node, is.
 struct Checkpoint {

@@ -21,6 +21,7 @@ namespace ullage::tensor {
   X(conv2d) X(conv2d_backward) X(batch_norm) X(batch_norm_backward) X(max_pool2d) X(max_pool2d_backward) \
   X(avg_pool2d) X(avg_pool2d_backward) X(adaptive_avg_pool2d) X(adaptive_avg_pool2d_backward) \
   X(topk) X(sort) X(gather) X(scatter) X(index_put) X(masked_fill) X(histc) X(cumsum) X(floor_divide) X(grouped_mm) X(polar) X(abs) X(log) \
+  X(select_backward) X(repeat) \
   X(adamw) X(sgd) X(parameter)
 // clang-format on
 

@@ -26,13 +26,15 @@ Tensor squeeze(Tensor x, int at);  // a dimension of size one
 Tensor expand(Tensor x, const Dims& sizes);
 Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to);
 Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to, std::int64_t step);
-// Equal parts of `size` along `dim`.
+Tensor select(Tensor x, int dim, std::int64_t index);  // one index, without the dimension
+// Equal parts of `size` along `dim`, or parts of the given sizes.
 std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
 // Two parts, the first of `size`.
 std::vector<Tensor> split_in_two(Tensor x, std::int64_t size, int dim);
 // fp32 [..., 2] as complex64 [...] and back.
 Tensor view_as_complex(Tensor x);
 Tensor view_as_real(Tensor x);
+std::vector<Tensor> split(Tensor x, std::initializer_list<std::int64_t> sizes, int dim);
 
 // --- copies ----------------------------------------------------------------------------------------------------------
 Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
@@ -43,6 +45,8 @@ Tensor to(Tensor x, DType dtype);                    // the same tensor if it al
 Tensor cat(std::vector<Tensor> parts, int dim);
 Tensor stack_last(std::vector<Tensor> parts);   // along a new last dimension
 Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
+// One index of `dim`, given as a list from the host: a copy that keeps the dimension.
+Tensor take_one(Tensor x, int dim);
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
 Tensor add(Tensor a, Tensor b);
@@ -66,6 +70,11 @@ Tensor gelu(Tensor x);  // both the exact one and the tanh approximation
 Tensor relu(Tensor x);
 Tensor clamp(Tensor x);              // on both sides
 Tensor clamp_above(Tensor x);        // on one side
+// gelu_tanh as an autograd function of elementary operators that saves its input alone and computes the rest again.
+Tensor gelu_by_hand(Tensor x);
+// A number takes the place of x where `mask`, of Booleans, is false.
+Tensor where(Tensor mask, Tensor x, Tensor number);
+Tensor normalize_last(Tensor x);  // each row divided by its length (torch.nn.functional.normalize)
 Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);
@@ -73,6 +82,8 @@ void relu_in_place(const Tensor& x);
 void clamp_view_in_place(const Tensor& x);  // of a view of a contiguous whole of the same size
 void hardtanh_in_place(const Tensor& x);    // ReLU6 too
 void iadd(const Tensor& x, Tensor y);       // x += y, recorded
+void mul_scalar_in_place(const Tensor& x);
+void div_scalar_in_place(const Tensor& x);
 
 // --- reductions ------------------------------------------------------------------------------------------------------
 Tensor mean_last(Tensor x);  // over the last dimension, kept
@@ -87,9 +98,9 @@ Tensor log_softmax(Tensor x);
 Tensor linear(Tensor x, Tensor weight, Tensor bias);
 // x [..., in], weight [in, out], bias [out] (GPT-2's Conv1D).
 Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);
-// Batched, [..., n, k] x [..., k, m] with equal leading sizes.
+// Batched, [..., n, k] x [..., k, m], leading sizes broadcast; or [..., k] x [k, m].
 Tensor matmul(Tensor a, Tensor b);
-// alpha * a @ b into a fresh result that takes the place of `out` (beta = 0).
+// alpha * a @ b, and `out`, which has no gradient, broadcast and added unless beta is 0.
 Tensor baddbmm(Tensor out, Tensor a, Tensor b);
 
 // --- routing to experts

@@ -352,6 +352,18 @@ void hardtanh_in_place(const Tensor& x) { limit_in_place(Op::hardtanh_, kernel_b
 
 void clamp_view_in_place(const Tensor& x) { limit_in_place(Op::clamp_, clamp_backward, x); }
 
+void mul_scalar_in_place(const Tensor& x) {
+  Recording record(x.context(), mul_scalar_backward, {&x});
+  x.context().record_op(Op::mul, x.numel(), 2 * x.bytes());
+  finish_in_place(record, x);
+}
+
+void div_scalar_in_place(const Tensor& x) {
+  Recording record(x.context(), div_scalar_backward, {&x});
+  x.context().record_op(Op::div, x.numel(), 2 * x.bytes());
+  finish_in_place(record, x);
+}
+
 Tensor dropout(Tensor x_in, double p) {
   const Tensor x = std::move(x_in);
   if (p == 0) return x;

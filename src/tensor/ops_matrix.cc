@@ -1,4 +1,6 @@
 // Matrix products.
+#include <algorithm>
+
 #include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
@@ -190,6 +192,13 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
       mm(a.context(), Op::bmm, {a.size(0), a.size(1), b.size(2)}, a.size(2), a.dtype(), a.bytes() + b.bytes()));
 }
 
+// The leading sizes of `x` expanded to those of `sizes`.
+Tensor expand_batch(Tensor x, Dims sizes) {
+  sizes[-2] = x.size(-2);
+  sizes[-1] = x.size(-1);
+  return x.sizes() == sizes ? x : expand(std::move(x), sizes);
+}
+
 // alpha * (gradient of a plain product): scaling makes a tensor of its own.
 void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
@@ -235,13 +244,20 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 }
 
 Tensor matmul(Tensor a_in, Tensor b_in) {
-  const Tensor a = std::move(a_in);
-  const Tensor b = std::move(b_in);
+  Tensor a = std::move(a_in);
+  Tensor b = std::move(b_in);
   if (a.context().autocast.enabled) return in_low_precision(a.context(), matmul, a, b);
+  if (b.dim() == 2) {
+    const Tensor folded = fold(a);
+    return unfold(product(folded, b, {}), a.sizes());
+  }
   Dims sizes = a.sizes();
+  for (int i = 0; i + 2 < sizes.size(); ++i) sizes[i] = std::max(sizes[i], b.size(i));
   sizes[-1] = b.size(-1);
   std::int64_t batch = 1;
-  for (int i = 0; i + 2 < a.dim(); ++i) batch *= a.size(i);
+  for (int i = 0; i + 2 < a.dim(); ++i) batch *= sizes[i];
+  a = expand_batch(std::move(a), sizes);
+  b = expand_batch(std::move(b), sizes);
   const Tensor folded_a = reshape(a, {batch, a.size(-2), a.size(-1)});
   const Tensor folded_b = reshape(b, {batch, b.size(-2), b.size(-1)});
   Tensor out = bmm(folded_a, folded_b);

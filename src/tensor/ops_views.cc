@@ -48,6 +48,10 @@ void slice_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = empty(*node.context, Op::slice_backward, node.dims, in[0].dtype());
 }
 
+void select_backward(Node& node, Gradients& in, Gradients& out) {
+  out[0] = empty(*node.context, Op::select_backward, node.dims, in[0].dtype());
+}
+
 void split_backward(Node& node, Gradients& in, Gradients& out) {
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -171,13 +175,27 @@ Tensor expand(Tensor x_in, const Dims& sizes) {
   return view_node(x, expand_backward, sizes, strides, x.sizes());
 }
 
-Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to) {
+Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to, std::int64_t step) {
   const Tensor x = std::move(x_in);
   // The whole is an alias, whose gradient needs no zeros around it.
-  if (from == 0 && to == x.size(dim)) return view_node(x, view_backward, x.sizes(), x.strides(), x.sizes());
+  if (from == 0 && to == x.size(dim) && step == 1) {
+    return view_node(x, view_backward, x.sizes(), x.strides(), x.sizes());
+  }
   Dims sizes = x.sizes();
-  sizes[dim] = to - from;
-  return view_node(x, slice_backward, sizes, x.strides(), x.sizes());
+  Dims strides = x.strides();
+  sizes[dim] = (to - from + step - 1) / step;
+  strides[dim] *= step;
+  return view_node(x, slice_backward, sizes, strides, x.sizes());
+}
+
+Tensor select(Tensor x_in, int dim, std::int64_t /*index*/) {
+  const Tensor x = std::move(x_in);
+  dim = wrap(dim, x.dim());
+  Dims sizes = x.sizes();
+  Dims strides = x.strides();
+  sizes.erase(dim);
+  strides.erase(dim);
+  return view_node(x, select_backward, sizes, strides, x.sizes());
 }
 
 Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to, std::int64_t step) {
@@ -211,6 +229,19 @@ std::vector<Tensor> split_in_two(Tensor x_in, std::int64_t size, int dim) {
   for (const std::int64_t part : {size, x.size(dim) - size}) {
     Dims sizes = x.sizes();
     sizes[dim] = part;
+    parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
+  }
+  return parts;
+}
+
+std::vector<Tensor> split(Tensor x_in, std::initializer_list<std::int64_t> sizes_along, int dim) {
+  const Tensor x = std::move(x_in);
+  Recording record(x.context(), split_backward, {&x});
+  if (record) record.node()->number[0] = wrap(dim, x.dim());
+  std::vector<Tensor> parts;
+  for (const std::int64_t size : sizes_along) {
+    Dims sizes = x.sizes();
+    sizes[dim] = size;
     parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
   }
   return parts;

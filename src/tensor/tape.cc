@@ -21,6 +21,14 @@ class Engine {
     while (!ready_.empty()) evaluate(pop());
   }
 
+  // `second` is an inner result of the graph that leads to `root`: the gradient given for it waits there for the one
+  // that comes from `root`.
+  void run(const Tensor& root, Tensor gradient, const Tensor& second, Tensor second_gradient) {
+    const TensorImpl& inner = *second.impl();
+    inner.grad_fn->inputs[inner.output].buffer = std::move(second_gradient);
+    run(root, std::move(gradient));
+  }
+
  private:
   static bool runs_later(const Ref<Node>& a, const Ref<Node>& b) { return a->sequence < b->sequence; }
 
@@ -133,6 +141,13 @@ void run_backward(Tensor root_in, Tensor gradient_in) {
   NoGrad no_grad(context);
   if (!gradient) gradient = ones_like(root);
   Engine(context).run(root, gradient);  // the caller's gradient outlives the pass
+}
+
+void run_backward(const Tensor& root, const Tensor& gradient, const Tensor& second, const Tensor& second_gradient) {
+  Context& context = root.context();
+  Restore<memory::Phase> phase(context.phase, memory::Phase::backward);
+  NoGrad no_grad(context);
+  Engine(context).run(root, gradient, second, second_gradient);
 }
 
 void accumulate_gradient(Node& node, Gradients& in, Gradients& /*out*/) {

@@ -11,6 +11,10 @@ namespace ullage::tensor {
 // outputs are delivered, adding up where several meet.
 void run_backward(Tensor root, Tensor gradient = {});
 
+// The same from two results of one region, of which `second` is part of the graph that leads to `root`. The caller
+// keeps both gradients.
+void run_backward(const Tensor& root, const Tensor& gradient, const Tensor& second, const Tensor& second_gradient);
+
 // Node function of a leaf: the first gradient is taken over when nobody else holds it, later ones are added in place.
 void accumulate_gradient(Node& node, Gradients& in, Gradients& out);
 

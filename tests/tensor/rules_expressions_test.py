@@ -9,7 +9,7 @@ ROOT = pathlib.Path(os.environ.get("ULLAGE_SOURCE_DIR", pathlib.Path(__file__).p
 FOLDERS = ("src/tensor", "src/model/families", "src/engines")
 
 # Views make no memory, whatever their number in an expression.
-VIEWS = {"view", "transpose", "unsqueeze", "expand", "slice", "split", "detach", "alias"}
+VIEWS = {"view", "transpose", "unsqueeze", "expand", "slice", "select", "split", "detach", "alias"}
 
 
 def names_in(header, pattern):

@@ -180,9 +180,11 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
   }
   const std::int64_t positions = image ? options.image_size * options.image_size : options.seq_len;
   if (auto counted = model::check_size(architecture, options.micro_batch, positions); !counted) return counted;
-  if (architecture.positions.weight && options.seq_len > architecture.max_positions) {
+  const bool bounded = architecture.positions.weight || architecture.bounded_positions;
+  if (bounded && options.seq_len > architecture.max_positions) {
     return fail(ErrorCode::invalid_argument, "--seq-len",
-                fmt::format("{} tokens, but the model has learned positions for {} only", options.seq_len,
+                fmt::format("{} tokens, but the model has {} for {} only", options.seq_len,
+                            architecture.bounded_positions ? "tables of positions" : "learned positions",
                             architecture.max_positions));
   }
   return {};

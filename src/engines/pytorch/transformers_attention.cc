@@ -26,8 +26,50 @@ using Window = std::optional<std::int64_t>;
 
 bool window_matters(Window window, std::int64_t seq) { return window && *window <= seq; }
 
-// Whether a query may look at a key, [1, 1, seq, seq], from index arithmetic: within the window and not ahead.
-Tensor allowed(t::Context& context, Window window, std::int64_t batch, std::int64_t seq) {
+// The functions below make 0-dimensional and broadcast truth values as and_masks() does: it starts from a single one.
+
+// Ahead of the query, or further back than the window reaches: [1, 1, seq, seq].
+Tensor within_window(t::Context& context, const Dims& square) {
+  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
+  Tensor condition;
+  {
+    const Tensor oldest = t::empty(context, Op::sub, {1, 1, square[2], 1}, DType::i64);
+    condition = t::empty(context, Op::compare, square, DType::boolean);
+  }
+  result = t::empty(context, Op::logical_and, square, DType::boolean);
+  condition.reset();
+  condition = t::empty(context, Op::compare, square, DType::boolean);
+  return t::empty(context, Op::logical_and, square, DType::boolean);
+}
+
+// Not ahead of the query, and a token that counts: [batch, 1, seq, seq].
+Tensor unpadded(t::Context& context, std::int64_t batch, const Dims& square) {
+  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
+  {
+    const Tensor condition = t::empty(context, Op::compare, square, DType::boolean);
+    result = t::empty(context, Op::logical_and, square, DType::boolean);
+  }
+  const Tensor counts = t::empty(context, Op::index, {batch, 1, 1, square[3]}, DType::boolean);
+  return t::empty(context, Op::logical_and, {batch, 1, square[2], square[3]}, DType::boolean);
+}
+
+// Not ahead of the query, and what a function of the model's own says (always yes), by vmap: one index of each
+// dimension at a time, so that results have those dimensions alone that were used.
+Tensor by_vmap(t::Context& context, const Dims& square) {
+  const Dims plane{square[2], square[3]};
+  Tensor result = t::empty(context, Op::ones_like, {square[2]}, DType::boolean);
+  {
+    const Tensor condition = t::empty(context, Op::compare, plane, DType::boolean);
+    result = t::empty(context, Op::logical_and, plane, DType::boolean);
+  }
+  const Tensor yes = t::empty(context, Op::cast, {}, DType::boolean);
+  result = t::empty(context, Op::logical_and, plane, DType::boolean);
+  return t::view(std::move(result), square);
+}
+
+// Whether a query may look at a key, from index arithmetic: [1 or batch, 1, seq, seq].
+Tensor allowed(t::Context& context, Window window, const model::MaskSource& source, std::int64_t batch,
+               std::int64_t seq) {
   const Dims square{1, 1, seq, seq};
   const Tensor batch_index = t::empty(context, Op::arange, {batch}, DType::i64);
   const Tensor head_index = t::empty(context, Op::arange, {1}, DType::i64);
@@ -35,17 +77,10 @@ Tensor allowed(t::Context& context, Window window, std::int64_t batch, std::int6
   query_index = t::add_scalar(std::move(query_index));
   Tensor key_index = t::empty(context, Op::arange, {seq}, DType::i64);
   key_index = t::add_scalar(std::move(key_index));
-  if (!window) return t::empty(context, Op::compare, square, DType::boolean);
-  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
-  Tensor condition;
-  {
-    const Tensor oldest = t::empty(context, Op::sub, {1, 1, seq, 1}, DType::i64);
-    condition = t::empty(context, Op::compare, square, DType::boolean);
-  }
-  result = t::empty(context, Op::logical_and, square, DType::boolean);
-  condition.reset();
-  condition = t::empty(context, Op::compare, square, DType::boolean);
-  return t::empty(context, Op::logical_and, square, DType::boolean);
+  if (source.more_functions) return by_vmap(context, square);
+  if (source.padding) return unpadded(context, batch, square);
+  if (window) return within_window(context, square);
+  return t::empty(context, Op::compare, square, DType::boolean);
 }
 
 // find_packed_sequence_indices: differences of neighbouring positions, compared and summed up, only to learn that the
@@ -63,18 +98,28 @@ void search_packed_sequences(t::Context& context, std::int64_t batch, std::int64
 
 }  // namespace
 
+// Whether a fused kernel can do without a mask. That no token is padding is a value to be asked for; a fake tensor
+// cannot answer, and the answer that stands in for it is no.
+bool TransformersModules::goes_without_mask(Window window, const model::MaskSource& source, std::int64_t seq) {
+  if (makes_eager_mask(source) || source.more_functions) return false;
+  if (window_matters(window, seq) && seq > 1) return false;
+  if (!source.padding) return true;
+  t::empty(context_, Op::compare, {}, DType::boolean);
+  return !context_.policy().traced;
+}
+
 // Fused kernels know plain causality; a window that cuts, or the eager function, wants a mask. The fused ones take it
 // as Booleans, the eager function as 0 and the lowest number.
-Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden) {
+Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden, model::MaskSource source) {
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
-  const bool eager = options_.attention == AttentionImpl::eager;
   const t::NoGrad no_grad(context_);
   const t::Scope named(context_, context_.intern("causal_mask"));
-  if (!context_.policy().traced) search_packed_sequences(context_, batch, seq);
-  if (!eager && (!window_matters(window, seq) || seq == 1)) return {};
-  Tensor mask = allowed(context_, window, batch, seq);
-  if (!eager) return t::expand(std::move(mask), {batch, 1, seq, seq});
+  const Tensor counted = source.padding ? t::to(source.padding, DType::boolean) : Tensor{};
+  if (source.positions && !context_.policy().traced) search_packed_sequences(context_, batch, seq);
+  if (goes_without_mask(window, source, seq)) return {};
+  Tensor mask = allowed(context_, window, source, batch, seq);
+  if (!makes_eager_mask(source)) return t::expand(std::move(mask), {batch, 1, seq, seq});
   const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());
   const Tensor lowest = t::empty(context_, Op::empty, {}, hidden.dtype());
   return t::empty(context_, Op::where, {batch, 1, seq, seq}, hidden.dtype());
@@ -84,7 +129,7 @@ model::AttentionOutput TransformersModules::attention(const model::Attention& mo
                                                       Tensor value, Tensor mask) {
   const t::Scope named(context_, context_.intern("attention"));
   if (module.sinks) return sink_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
-  if (options_.attention == AttentionImpl::sdpa) {
+  if (!is_eager(module)) {
     return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   }
   if (module.upcast)

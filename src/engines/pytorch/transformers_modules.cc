@@ -23,7 +23,11 @@ Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));
   Tensor bias = optional_parameter(module.bias);
   if (module.stored_in_out) return t::conv1d_addmm(std::move(x), parameter(module.weight), std::move(bias));
-  return t::linear(std::move(x), parameter(module.weight), std::move(bias));
+  if (!module.by_product) return t::linear(std::move(x), parameter(module.weight), std::move(bias));
+  Tensor turned = t::transpose(parameter(module.weight), 0, 1);
+  Tensor product = t::matmul(std::move(x), std::move(turned));
+  if (bias) product = t::add(product, std::move(bias));
+  return product;
 }
 
 namespace {
@@ -75,12 +79,13 @@ Tensor TransformersModules::mlp(const model::Mlp& module, Tensor x_in) {
   return t::dropout(std::move(hidden), module.dropout);
 }
 
-Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in, Tensor extra_in) {
+Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in, Tensor extra_in,
+                                  Tensor* second) {
   Tensor hidden = std::move(hidden_in);
   Tensor extra = std::move(extra_in);
   const t::Restore<std::int16_t> layer(context_.layer, static_cast<std::int16_t>(number));
   context_.begin_section(context_.layer);
-  Tensor out;
+  t::RegionOutput out;
   if (options_.recompute == Recompute::none || !context_.grad_enabled) {
     out = region(std::move(hidden), std::move(extra));
   } else if (options_.recompute_reentrant) {
@@ -88,7 +93,8 @@ Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor 
   } else {
     out = t::checkpoint(context_, std::move(region), std::move(hidden), std::move(extra));
   }
-  return out;
+  if (second != nullptr) *second = std::move(out.second);
+  return std::move(out.hidden);
 }
 
 // ForCausalLMLoss: logits in fp32, labels shifted by padding one and dropping the first.

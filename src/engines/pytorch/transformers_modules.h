@@ -63,21 +63,30 @@ class TransformersModules : public model::Modules {
   tensor::Tensor buffer(std::int32_t index) override { return state_.layer_buffer(index, context_.layer); }
   tensor::Tensor experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
                          tensor::Tensor weights) override;
+  tensor::Tensor weight(model::ParameterRef ref) override { return parameter(ref); }
   tensor::Tensor position_ids(const tensor::Tensor& hidden) override;
   model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden,
                              tensor::Tensor position_ids) override;
   void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
-  tensor::Tensor causal_mask(std::optional<std::int64_t> window, const tensor::Tensor& hidden) override;
+  tensor::Tensor causal_mask(std::optional<std::int64_t> window, const tensor::Tensor& hidden,
+                             model::MaskSource source) override;
+  bool is_eager(const model::Attention& module) const override {
+    return module.eager_only || options_.attention == AttentionImpl::eager;
+  }
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
-  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden,
-                       tensor::Tensor extra) override;
+  tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra,
+                       tensor::Tensor* second) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
   tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
   tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;
   tensor::Tensor classification_loss(tensor::Tensor logits, tensor::Tensor labels) override;
 
  private:
+  bool makes_eager_mask(const model::MaskSource& source) const {
+    return source.eager_only || options_.attention == AttentionImpl::eager;
+  }
+  bool goes_without_mask(std::optional<std::int64_t> window, const model::MaskSource& source, std::int64_t seq);
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
   const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
   tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }

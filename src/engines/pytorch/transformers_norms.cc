@@ -83,7 +83,7 @@ Tensor TransformersModules::norm(const model::Norm& module, Tensor x) {
     case model::NormKind::layer_composed: return layer_norm_composed(std::move(x), parameter(module.weight));
     case model::NormKind::layer: break;
   }
-  return t::layer_norm(std::move(x), parameter(module.weight), optional_parameter(module.bias));
+  return t::layer_norm(std::move(x), optional_parameter(module.weight), optional_parameter(module.bias));
 }
 
 }  // namespace ullage::engines::pytorch

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "model/config_fields.h"
+#include "model/modules.h"
+
+namespace ullage::model {
+
+Expected<Architecture> build_gpt_neo(const JsonObject& config);
+Output forward_gpt_neo(Modules& modules, const Architecture& architecture, Batch batch);
+
+}  // namespace ullage::model

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "model/config_fields.h"
+#include "model/modules.h"
+
+namespace ullage::model {
+
+Expected<Architecture> build_phi(const JsonObject& config);
+Output forward_phi(Modules& modules, const Architecture& architecture, Batch batch);
+
+}  // namespace ullage::model
