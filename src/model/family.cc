@@ -43,6 +43,8 @@ namespace ullage::model {
 namespace {
 
 constexpr std::array kFamilies{
+    Family{"RefinedWeb", build_refined_web, forward_falcon},
+    Family{"RefinedWebModel", build_refined_web, forward_falcon},
     Family{"baichuan", build_baichuan, forward_baichuan},
     Family{"bloom", build_bloom, forward_bloom},
     Family{"chatglm", build_chatglm, forward_chatglm},
@@ -72,6 +74,7 @@ constexpr std::array kFamilies{
     Family{"olmo3", build_olmo3, forward_olmo2},
     Family{"opt", build_opt, forward_opt},
     Family{"phi", build_phi, forward_phi},
+    Family{"phi-msft", build_phi_msft, forward_phi},
     Family{"phi3", build_phi3, forward_phi3},
     Family{"phimoe", build_phimoe, forward_phimoe},
     Family{"qwen", build_qwen, forward_qwen},

@@ -73,12 +73,40 @@ double most_operations(const Architecture& architecture, double samples, double 
   return most;
 }
 
+double buffer_bytes(const std::vector<Buffer>& buffers) {
+  constexpr double kLargestElement = 8;
+  double total = 0;
+  for (const Buffer& buffer : buffers) {
+    double elements = 1;
+    for (const std::int64_t size : buffer.sizes) elements *= static_cast<double>(size);
+    total += elements * kLargestElement;
+  }
+  return total;
+}
+
+// Buffers, and the tables of all positions that a step makes from them or instead of them.
+double table_bytes(const Architecture& architecture) {
+  constexpr double kPerEntry = 32;  // angles, cos and sin, in fp32 and in the model's type
+  std::vector<double> by_kind;
+  for (const LayerKind& kind : architecture.kinds) by_kind.push_back(buffer_bytes(kind.buffers));
+  double total = buffer_bytes(architecture.buffers);
+  for (const std::uint8_t kind : architecture.layers) total += by_kind[kind];
+  if (!architecture.bounded_positions) return total;
+  const auto positions = static_cast<double>(architecture.max_positions);
+  const std::int64_t columns = architecture.rotary.dim + architecture.kinds[0].attention.heads;
+  return total + positions * static_cast<double>(columns) * kPerEntry;
+}
+
 double parameter_bytes(const Extent& extent) { return extent.parameters * kBytesPerParameter; }
 
 }  // namespace
 
 Expected<void> check_parameters(const Architecture& architecture, std::string_view where) {
   const Extent extent = extent_of(architecture);
+  if (table_bytes(architecture) > kMostBytes) {
+    return fail(ErrorCode::invalid_argument, std::string(where),
+                "describes tables of more positions than can be counted; check the number of positions");
+  }
   if (parameter_bytes(extent) <= kMostBytes) return {};
   return fail(
       ErrorCode::invalid_argument, std::string(where),

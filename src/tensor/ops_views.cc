@@ -175,17 +175,13 @@ Tensor expand(Tensor x_in, const Dims& sizes) {
   return view_node(x, expand_backward, sizes, strides, x.sizes());
 }
 
-Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to, std::int64_t step) {
+Tensor slice(Tensor x_in, int dim, std::int64_t from, std::int64_t to) {
   const Tensor x = std::move(x_in);
   // The whole is an alias, whose gradient needs no zeros around it.
-  if (from == 0 && to == x.size(dim) && step == 1) {
-    return view_node(x, view_backward, x.sizes(), x.strides(), x.sizes());
-  }
+  if (from == 0 && to == x.size(dim)) return view_node(x, view_backward, x.sizes(), x.strides(), x.sizes());
   Dims sizes = x.sizes();
-  Dims strides = x.strides();
-  sizes[dim] = (to - from + step - 1) / step;
-  strides[dim] *= step;
-  return view_node(x, slice_backward, sizes, strides, x.sizes());
+  sizes[dim] = to - from;
+  return view_node(x, slice_backward, sizes, x.strides(), x.sizes());
 }
 
 Tensor select(Tensor x_in, int dim, std::int64_t /*index*/) {

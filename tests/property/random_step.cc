@@ -1,9 +1,8 @@
-#include "random_step.h"
-
 #include <gtest/gtest.h>
 
 #include "base/json.h"
 #include "model/family.h"
+#include "random_gpt.h"
 
 namespace ullage::testing {
 namespace {
@@ -107,8 +106,10 @@ std::string RandomStep::text() const {
 
 RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
   Dice dice(seed);
-  const std::string family = dice.any_of<std::string>({"llama", "llama", "mistral", "gpt2"});
-  const Json config = family == "gpt2" ? gpt2_config(dice, most_layers) : decoder_config(dice, family, most_layers);
+  const std::string family = dice.any_of<std::string>({"llama", "llama", "mistral", "gpt2", "gpt-style", "gpt-style"});
+  const Json config = family == "gpt2"        ? gpt2_config(dice, most_layers)
+                      : family == "gpt-style" ? gpt_style_config(dice, most_layers)
+                                              : decoder_config(dice, family, most_layers);
   RandomStep setup;
   setup.seed = seed;
   setup.config = config.dump();

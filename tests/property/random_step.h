@@ -41,7 +41,7 @@ struct RandomStep {
   std::string text() const;  // for messages
 };
 
-// llama, mistral or gpt2 with 1 to `most_layers` layers, every option drawn.
+// llama, mistral, gpt2 or a GPT-style decoder with 1 to `most_layers` layers, every option drawn.
 RandomStep random_step(std::uint64_t seed, std::int64_t most_layers);
 
 // The same with a full run's errors asserted away: a random step always runs.

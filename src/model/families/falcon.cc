@@ -43,7 +43,15 @@ void check_norms(Fields& fields, const FalconConfig& c, bool parallel) {
   }
 }
 
-Expected<FalconConfig> read_config(const JsonObject& config) {
+// As FalconConfig calls them, or as the models' own code did.
+struct FieldNames {
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view kv_heads = "num_kv_heads";
+};
+constexpr FieldNames kOlderNames{"n_layer", "n_head", "n_head_kv"};
+
+Expected<FalconConfig> read_fields(const JsonObject& config, const FieldNames& names, bool grouped) {
   Fields fields(config);
   FalconConfig c;
   // A null is taken for false.
@@ -53,24 +61,24 @@ Expected<FalconConfig> read_config(const JsonObject& config) {
   c.vocab = fields.integer("vocab_size", 65024, kMaxVocab);
   const std::int64_t hidden = fields.integer("hidden_size", 4544, kMaxWidth);
   c.hidden = fields.optional_integer("n_embed", hidden, kMaxWidth);  // the older name wins
-  c.layers = fields.integer("num_hidden_layers", 32, kMaxLayers);
-  c.heads = fields.integer("num_attention_heads", 71, kMaxWidth);
+  c.layers = fields.integer(names.layers, 32, kMaxLayers);
+  c.heads = fields.integer(names.heads, 71, kMaxWidth);
   c.hidden_dropout = fields.optional_probability("hidden_dropout", 0);
   c.attention_dropout = fields.optional_probability("attention_dropout", 0);
   c.alibi = flag("alibi", false);
-  c.grouped = flag("new_decoder_architecture", false);
+  c.grouped = flag("new_decoder_architecture", grouped);
   c.multi_query = flag("multi_query", true) && !c.grouped;
   c.parallel = flag("parallel_attn", true);
   c.bias = flag("bias", false);
-  c.kv_heads = c.multi_query ? 1 : fields.optional_integer("num_kv_heads", c.heads, kMaxWidth);
+  c.kv_heads = c.multi_query ? 1 : fields.optional_integer(names.kv_heads, c.heads, kMaxWidth);
   c.max_positions = fields.integer("max_position_embeddings", 2048, kMaxPositions);
   c.ffn = fields.optional_integer("ffn_hidden_size", 4 * c.hidden, kMaxWidth * 4);
   c.activation = fields.activation("activation", "gelu");
   c.tied = fields.boolean("tie_word_embeddings", true);
   c.two_norms = fields.optional_integer("num_ln_in_parallel_attn", c.grouped ? 2 : 1, kMaxLayers) == 2;
-  check_divides(fields, "num_attention_heads", c.heads, "hidden_size", c.hidden);
+  check_divides(fields, names.heads, c.heads, "hidden_size", c.hidden);
   if (c.heads % c.kv_heads != 0 || (!c.grouped && !c.multi_query && c.kv_heads != c.heads)) {
-    fields.reject("num_kv_heads", fmt::format("{} key and value heads do not suit {} query heads of this architecture",
+    fields.reject(names.kv_heads, fmt::format("{} key and value heads do not suit {} query heads of this architecture",
                                               c.kv_heads, c.heads));
   }
   check_norms(fields, c, c.parallel);
@@ -336,7 +344,11 @@ Architecture network(const FalconConfig& c) {
 
 }  // namespace
 
-Expected<Architecture> build_falcon(const JsonObject& config) { return read_config(config).map(network); }
+Expected<Architecture> build_falcon(const JsonObject& config) { return read_fields(config, {}, false).map(network); }
+
+Expected<Architecture> build_refined_web(const JsonObject& config) {
+  return read_fields(config, kOlderNames, config.has(kOlderNames.kv_heads)).map(network);
+}
 
 Output forward_falcon(Modules& m, const Architecture& arch, Batch batch) {
   const Tensor hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids)); }, batch.inputs);

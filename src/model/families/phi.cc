@@ -50,6 +50,32 @@ Expected<PhiConfig> read_config(const JsonObject& config) {
   return finish(fields, std::move(c));
 }
 
+Expected<PhiConfig> read_older_config(const JsonObject& config) {
+  Fields fields(config);
+  PhiConfig c;
+  c.vocab = fields.integer("vocab_size", 50304, kMaxVocab);
+  c.max_positions = fields.integer("n_positions", 2048, kMaxPositions);
+  c.hidden = fields.integer("n_embd", 1024, kMaxWidth);
+  c.layers = fields.integer("n_layer", 20, kMaxLayers);
+  c.intermediate = fields.optional_integer("n_inner", 4 * c.hidden, 4 * kMaxWidth);
+  c.heads = fields.integer("n_head", 16, kMaxWidth);
+  c.kv_heads = fields.optional_integer("n_head_kv", c.heads, kMaxWidth);
+  c.rotary.dim = fields.optional_integer("rotary_dim", 32, kMaxWidth);
+  c.activation = fields.activation("activation_function", "gelu_new");
+  c.residual_dropout = fields.probability("resid_pdrop", 0);
+  c.embedding_dropout = fields.probability("embd_pdrop", 0);
+  c.attention_dropout = fields.probability("attn_pdrop", 0);
+  c.tied = fields.boolean("tie_word_embeddings", false);
+  check_divides(fields, "n_head", c.heads, "n_embd", c.hidden);
+  check_divides(fields, "n_head_kv", c.kv_heads, "n_head", c.heads);
+  c.head_dim = c.hidden / c.heads;
+  if (c.rotary.dim > c.head_dim || c.rotary.dim % 2 != 0) {
+    fields.reject("rotary_dim",
+                  fmt::format("{} of a head's {} dimensions cannot be turned in pairs", c.rotary.dim, c.head_dim));
+  }
+  return finish(fields, std::move(c));
+}
+
 AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
@@ -168,6 +194,8 @@ Architecture network(const PhiConfig& c) {
 }  // namespace
 
 Expected<Architecture> build_phi(const JsonObject& config) { return read_config(config).map(network); }
+
+Expected<Architecture> build_phi_msft(const JsonObject& config) { return read_older_config(config).map(network); }
 
 Output forward_phi(Modules& m, const Architecture& arch, Batch batch) {
   const Tensor hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids)); }, batch.inputs);
