@@ -15,10 +15,10 @@
 #include "model/families/gemma.h"
 #include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
-#include "model/families/gpt_oss.h"
 #include "model/families/gpt_bigcode.h"
 #include "model/families/gpt_neo.h"
 #include "model/families/gpt_neox.h"
+#include "model/families/gpt_oss.h"
 #include "model/families/gptj.h"
 #include "model/families/granite.h"
 #include "model/families/internlm2.h"
@@ -58,10 +58,10 @@ constexpr std::array kFamilies{
     Family{"gemma3_text", build_gemma3, forward_gemma3},
     Family{"glm4_moe", build_glm4_moe, forward_glm4_moe},
     Family{"gpt2", build_gpt2, forward_gpt2},
-    Family{"gpt_oss", build_gpt_oss, forward_gpt_oss},
     Family{"gpt_bigcode", build_gpt_bigcode, forward_gpt_bigcode},
     Family{"gpt_neo", build_gpt_neo, forward_gpt_neo},
     Family{"gpt_neox", build_gpt_neox, forward_gpt_neox},
+    Family{"gpt_oss", build_gpt_oss, forward_gpt_oss},
     Family{"gptj", build_gptj, forward_gptj},
     Family{"granite", build_granite, forward_granite},
     Family{"internlm2", build_internlm2, forward_internlm2},

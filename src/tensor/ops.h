@@ -68,13 +68,13 @@ Tensor sigmoid(Tensor x);
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);  // both the exact one and the tanh approximation
 Tensor relu(Tensor x);
-Tensor clamp(Tensor x);              // on both sides
-Tensor clamp_above(Tensor x);        // on one side
+Tensor clamp(Tensor x);        // on both sides
+Tensor clamp_above(Tensor x);  // on one side
 // gelu_tanh as an autograd function of elementary operators that saves its input alone and computes the rest again.
 Tensor gelu_by_hand(Tensor x);
 // A number takes the place of x where `mask`, of Booleans, is false.
 Tensor where(Tensor mask, Tensor x, Tensor number);
-Tensor normalize_last(Tensor x);  // each row divided by its length (torch.nn.functional.normalize)
+Tensor normalize_last(Tensor x);     // each row divided by its length (torch.nn.functional.normalize)
 Tensor dropout(Tensor x, double p);  // training mode; the same tensor if p is 0
 // `x` itself becomes the result (torch's inplace=True); it must own its graph position and be nobody's view.
 void relu_in_place(const Tensor& x);

@@ -135,9 +135,10 @@ void linear_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
-// Whether all views around the product are views of whole matrices, so that nothing is copied on the way.
-bool views_are_plain(const Tensor& x, const Tensor& weight) {
-  return x.dim() >= 2 && x.numel() > 0 && x.contiguous() && weight.size(0) > 1 && weight.size(1) > 1 &&
+// Whether all views around the product are views of whole matrices, so that nothing is copied on the way. Without a
+// view of the input its gradient would leave before those of a weight beside a bias.
+bool views_are_plain(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return x.dim() >= (bias ? 3 : 2) && x.numel() > 0 && x.contiguous() && weight.size(0) > 1 && weight.size(1) > 1 &&
          weight.contiguous();
 }
 
@@ -225,7 +226,7 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   if (x.context().autocast.enabled) return in_low_precision(x.context(), linear, x, weight, bias);
-  if (views_are_plain(x, weight)) return linear_in_one(x, weight, bias);
+  if (views_are_plain(x, weight, bias)) return linear_in_one(x, weight, bias);
   // Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
   // the input without a bias, behind it with one.
   Tensor turned;

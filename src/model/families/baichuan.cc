@@ -85,8 +85,10 @@ Tensor attention(Modules& m, const Attention& a, Tensor hidden, const Tensor& ma
   Tensor query = part(0);
   Tensor key = part(1);
   const Tensor value = part(2);
-  const RotaryTables tables = look_up_rotary(m.context(), seq, a.head_dim, DType::f32);
-  apply_rotary(query, key, tables);
+  {
+    const RotaryTables tables = look_up_rotary(m.context(), seq, a.head_dim, DType::f32);
+    apply_rotary(query, key, tables);
+  }
   Tensor out = tensor::scaled_dot_product_attention(query, key, value, mask, 0, false);
   out = tensor::transpose(std::move(out), 1, 2);
   out = tensor::reshape(std::move(out), {batch, seq, a.heads * a.head_dim});
@@ -117,8 +119,11 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
     hidden = m.layer(
-        i, [&m, &kind, mask, positions](Tensor x, Tensor) { return decoder_layer(m, kind, std::move(x), mask); },
-        hidden);
+        i,
+        [&m, &kind, positions](Tensor x, Tensor extra) {
+          return decoder_layer(m, kind, std::move(x), std::move(extra));
+        },
+        hidden, mask);
   }
   hidden = call([&](Tensor x) { return norm(m, arch.final_norm, x); }, hidden);
   return hidden;
@@ -127,7 +132,8 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
 // Baichuan 2 trains with rows of the head scaled to length one.
 Tensor head(Modules& m, const Architecture& arch, Tensor hidden) {
   if (!arch.normalized_head) return m.linear(arch.head, hidden);
-  const Tensor rows = tensor::normalize_last(m.weight(arch.head.weight));
+  const Tensor weight = m.weight(arch.head.weight);
+  const Tensor rows = tensor::normalize_last(weight);
   return tensor::linear(hidden, rows, {});
 }
 

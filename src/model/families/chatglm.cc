@@ -62,17 +62,21 @@ Expected<ChatGlmConfig> read_config(const JsonObject& config) {
 Tensor rotary_cache(tensor::Context& context, std::int64_t positions, std::int64_t seq, std::int64_t pairs,
                     DType dtype) {
   const tensor::NoGrad no_grad(context);
-  const Tensor frequencies = tensor::empty(context, Op::div, {pairs}, dtype);
-  const Tensor numbers = tensor::empty(context, Op::arange, {positions}, dtype);
-  Tensor angles = tensor::empty(context, Op::mul, {positions, pairs}, dtype);
-  angles = tensor::to(std::move(angles), DType::f32);
-  Tensor cache;
+  Tensor numbers = tensor::empty(context, Op::arange, {pairs}, dtype);
+  const Tensor frequencies = inverse_frequencies(std::move(numbers));
+  const Tensor rows = tensor::empty(context, Op::arange, {positions}, dtype);
+  Tensor angles;
+  {
+    const Tensor product = tensor::empty(context, Op::mul, {positions, pairs}, dtype);
+    angles = tensor::to(product, DType::f32);
+  }
+  Tensor wide;
   {
     Tensor cos = tensor::cos(angles);
     Tensor sin = tensor::sin(angles);
-    cache = tensor::stack_last({std::move(cos), std::move(sin)});
+    wide = tensor::stack_last({std::move(cos), std::move(sin)});
   }
-  cache = tensor::to(std::move(cache), dtype);
+  Tensor cache = tensor::to(wide, dtype);
   cache = tensor::slice(std::move(cache), 0, 0, seq);
   return tensor::view(std::move(cache), {seq, 1, 1, pairs, 2});
 }
@@ -180,14 +184,14 @@ Tensor embed(Modules& m, const Architecture& arch, Tensor ids) {
 }
 
 Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
-  const Tensor positions = tensor::empty(m.context(), Op::arange, {ids.size(0), ids.size(1)}, DType::i64);
   const Tensor embeds = call([&](Tensor x) { return embed(m, arch, std::move(x)); }, ids);
   const Tensor cache = rotary_cache(m.context(), arch.max_positions, ids.size(1), arch.rotary.dim / 2, embeds.dtype());
   Tensor hidden = embeds;
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
     hidden = m.layer(
-        i, [&m, &kind, cache](Tensor x, Tensor) { return block(m, kind, std::move(x), cache); }, hidden);
+        i, [&m, &kind](Tensor x, Tensor extra) { return block(m, kind, std::move(x), std::move(extra)); }, hidden,
+        cache);
   }
   return call([&](Tensor x) { return norm(m, arch.final_norm, x); }, hidden);
 }
@@ -250,7 +254,8 @@ Output forward_chatglm(Modules& m, const Architecture& arch, Batch batch) {
   out.logits = tensor::contiguous(std::move(out.logits));
   if (!batch.labels) return out;
   out.logits = tensor::to(out.logits, DType::f32);
-  out.loss = shifted_loss(out.logits, batch.labels);
+  const Shifted shifted = shift_by_one(out.logits, batch.labels);
+  out.loss = tensor::cross_entropy(shifted.logits, shifted.targets);
   out.logits = tensor::to(out.logits, hidden.dtype());
   out.loss = tensor::to(std::move(out.loss), hidden.dtype());
   return out;

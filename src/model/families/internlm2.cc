@@ -82,6 +82,17 @@ Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const
   return tensor::contiguous(std::move(out));
 }
 
+// The tables' first rows, copied where they are stored in another type than the values have.
+RotaryTables stored_rows(Modules& m, const Attention& a, std::int64_t seq, DType dtype) {
+  const Tensor weight = m.weight(a.qkv.weight);
+  if (weight.dtype() == dtype) return {};
+  const tensor::NoGrad no_grad(m.context());
+  RotaryTables out;
+  out.cos = tensor::empty(m.context(), Op::cast, {seq, a.head_dim}, dtype);
+  out.sin = tensor::empty(m.context(), Op::cast, {seq, a.head_dim}, dtype);
+  return out;
+}
+
 // Each key and value head lies behind its queries.
 Tensor attention(Modules& m, const Attention& a, Tensor hidden, const Tensor& mask) {
   const std::int64_t batch = hidden.size(0);
@@ -96,8 +107,11 @@ Tensor attention(Modules& m, const Attention& a, Tensor hidden, const Tensor& ma
   query = tensor::transpose(std::move(query), 1, 2);
   key = tensor::transpose(std::move(key), 1, 2);
   value = tensor::transpose(std::move(value), 1, 2);
-  const RotaryTables tables = look_up_rotary(m.context(), seq, a.head_dim, value.dtype());
-  apply_rotary(query, key, tables);
+  const RotaryTables rows = stored_rows(m, a, seq, value.dtype());
+  {
+    const RotaryTables tables = look_up_rotary(m.context(), seq, a.head_dim, value.dtype());
+    apply_rotary(query, key, tables);
+  }
   key = repeat_heads(key, queries);
   value = repeat_heads(value, queries);
   Tensor weights;  // named until the projection is done
@@ -129,8 +143,11 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
     hidden = m.layer(
-        i, [&m, &kind, mask, positions](Tensor x, Tensor) { return decoder_layer(m, kind, std::move(x), mask); },
-        hidden);
+        i,
+        [&m, &kind, positions](Tensor x, Tensor extra) {
+          return decoder_layer(m, kind, std::move(x), std::move(extra));
+        },
+        hidden, mask);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   return hidden;

@@ -120,23 +120,32 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTabl
   return tensor::add(residual, wide);
 }
 
-// The module keeps tables of twice the length asked for first, in fp32; they are made here in every step.
+// The module keeps tables of twice the length asked for first, in fp32. A step makes them here, as the first one does;
+// that they stay, and that later steps find them, is left out.
 RotaryTables rotary_tables(tensor::Context& context, std::int64_t seq, std::int64_t dim) {
   const tensor::NoGrad no_grad(context);
   const std::int64_t rows = std::max<std::int64_t>(2 * seq, 16);
+  {
+    Tensor numbers;
+    {
+      const Tensor counted = tensor::empty(context, Op::arange, {dim / 2}, DType::i64);
+      numbers = tensor::to(counted, DType::f32);
+    }
+    const Tensor frequencies = inverse_frequencies(std::move(numbers));
+  }
+  const Tensor positions = tensor::empty(context, Op::arange, {rows}, DType::i64);
   Tensor angles;
   {
-    const Tensor positions = tensor::empty(context, Op::arange, {rows}, DType::f32);
-    const Tensor half = tensor::empty(context, Op::mul, {rows, dim / 2}, DType::f32);
-    angles = tensor::cat({half, half}, -1);
+    const Tensor wide = tensor::to(positions, DType::f32);
+    angles = tensor::empty(context, Op::mul, {rows, dim / 2}, DType::f32);
   }
+  Tensor both = tensor::cat({angles, angles}, -1);
+  both = tensor::view(std::move(both), {1, rows, 1, dim});
   RotaryTables out;
-  out.cos = tensor::cos(angles);
-  out.sin = tensor::sin(angles);
-  for (Tensor* table : {&out.cos, &out.sin}) {
-    *table = tensor::view(*table, {1, rows, 1, dim});
-    *table = tensor::slice(*table, 1, 0, seq);
-  }
+  out.cos = tensor::cos(both);
+  out.sin = tensor::sin(both);
+  out.cos = tensor::slice(out.cos, 1, 0, seq);
+  out.sin = tensor::slice(out.sin, 1, 0, seq);
   return out;
 }
 

@@ -14,8 +14,13 @@ enum class NormCast : std::uint8_t {
 };
 Tensor rms_norm(Modules& modules, const Norm& norm, NormCast cast, const Tensor& x);
 
-// `logits` without the last token against labels without the first; both are copied. Mean cross entropy in the logits'
-// own type.
+// `logits` without the last token and labels without the first, copied and flattened.
+struct Shifted {
+  Tensor logits;
+  Tensor targets;
+};
+Shifted shift_by_one(const Tensor& logits, const Tensor& labels);
+// Their mean cross entropy, in the logits' own type.
 Tensor shifted_loss(const Tensor& logits, const Tensor& labels);
 
 // A causal mask and one of the tokens that count (all of them), added: [batch, 1, seq, seq].
@@ -23,6 +28,9 @@ Tensor whole_causal_mask(tensor::Context& context, std::int64_t batch, std::int6
 
 // cos and sin of the positions, [1, 1, seq, dim] each, looked up in tables; a copy in every layer.
 RotaryTables look_up_rotary(tensor::Context& context, std::int64_t seq, std::int64_t dim, DType dtype);
+
+// 1 / base^(x / dim) for the numbers of a rotary embedding's frequencies.
+Tensor inverse_frequencies(Tensor numbers);
 
 // x with its halves exchanged and one negated.
 Tensor rotate_half(const Tensor& x);
