@@ -22,7 +22,14 @@ void append(std::vector<report::Message>& to, std::vector<report::Message> more)
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// What decides which kernels run; a card that nobody knows is one that runs them all.
+tensor::Capability capability_of(const ChosenDevice& device) {
+  if (!device.gpu || !device.gpu->compute_capability) return {};
+  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
+}
+
 Expected<report::Prediction> predict_step(const LoadedModel& loaded, TrainSetup setup, ChosenDevice device) {
+  setup.options.card = capability_of(device);
   engines::pytorch::TrainOptions simulated = setup.options;
   simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
   const auto run = engines::pytorch::run_train_step(loaded.architecture, simulated);

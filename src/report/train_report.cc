@@ -145,6 +145,22 @@ bool has_attention(const model::Architecture& architecture) {
   return !architecture.kinds.empty() && architecture.kinds[0].attention.kind != model::AttentionKind::none;
 }
 
+// Which kernel scaled_dot_product_attention ran, by the name of its operator.
+std::optional<Text> attention_of(const TrainQuestion& question) {
+  if (!has_attention(question.architecture) || question.options.attention != engines::pytorch::AttentionImpl::sdpa ||
+      question.options.kernels != Kernels::cuda) {
+    return std::nullopt;
+  }
+  const memory::Timeline& timeline = question.run.timeline;
+  for (const memory::OpRecord& op : timeline.ops) {
+    const std::string_view name = timeline.names[op.name];
+    if (name == "flash_attention") return Text::attention_flash;
+    if (name == "cudnn_attention") return Text::attention_cudnn;
+    if (name == "efficient_attention") return Text::attention_efficient;
+  }
+  return Text::attention_math;
+}
+
 // What the card cannot do, with the reason.
 std::vector<Message> warnings_of(const TrainQuestion& question) {
   std::vector<Message> out;
@@ -155,9 +171,9 @@ std::vector<Message> warnings_of(const TrainQuestion& question) {
   if (computed == DType::bf16 && hardware::supports_bf16(*gpu) == hardware::Support::no) {
     out.push_back({Text::warn_no_bf16, {{"gpu", gpu->name}, {"capability", capability}}});
   }
-  if (has_attention(question.architecture) && question.options.attention == engines::pytorch::AttentionImpl::sdpa &&
-      is_half(computed) && hardware::supports_flash_attention_2(*gpu) == hardware::Support::no) {
-    out.push_back({Text::warn_no_flash, {{"gpu", gpu->name}, {"capability", capability}}});
+  const std::optional<Text> attention = attention_of(question);
+  if (attention && is_half(computed) && hardware::supports_flash_attention_2(*gpu) == hardware::Support::no) {
+    out.push_back({Text::warn_no_flash, {{"gpu", gpu->name}, {"capability", capability}, {"kernel", *attention}}});
   }
   if (gpu->vendor != "NVIDIA") out.push_back({Text::warn_not_cuda, {{"gpu", gpu->name}}});
   if (gpu->usable_basis == hardware::UsableBasis::guess) {
@@ -183,6 +199,7 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
       {question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
   out.push_back({question.architecture.image.arch.empty() ? Text::assume_eager : Text::assume_eager_image, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
+  if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,
                    {{"gpu", question.gpu->name},

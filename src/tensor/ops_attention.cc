@@ -22,12 +22,33 @@ Tensor make_like(const Tensor& x) {
   return x.context().make(x.sizes(), strides_like(x.sizes(), x.strides()), x.dtype());
 }
 
-std::int64_t attention_flops(const Tensor& query, const Tensor& key, bool causal) {
-  const std::int64_t full = 4 * query.numel() * key.size(2);
+// Of `dim` elements a head; what is padded behind them is no work of the model's.
+std::int64_t attention_flops(const Tensor& query, const Tensor& key, std::int64_t dim, bool causal) {
+  const std::int64_t full = 4 * query.size(0) * query.size(1) * query.size(2) * dim * key.size(2);
   return causal ? full / 2 : full;
 }
 
-// Slots: key, query, value (by their names), mask if any, log-sum-exp, out, and the kernel's own. number[0]: causal.
+// Whether what kernels take from PyTorch's allocator for themselves shows: a tracer looks at operators from outside.
+bool shows_workspaces(const Context& context) { return context.policy().cuda && !context.policy().traced; }
+
+// mha_bwd (ATen/native/transformers/cuda/flash_attn/flash_api.cpp): row sums of the gradient, the query's gradient in
+// fp32, and key's and value's for all heads where heads share them.
+void use_flash_workspace(const Tensor& query, const Tensor& key) {
+  constexpr std::int64_t kRows = 128;
+  constexpr std::int64_t kColumns = 32;
+  Context& context = query.context();
+  const std::int64_t rows = round_up(query.size(2), kRows);
+  const std::int64_t columns = round_up(query.size(3), kColumns);
+  const Tensor row_sums = context.make({query.size(0), query.size(1), rows}, DType::f32);
+  const Tensor accumulator = context.make({query.size(0), rows, query.size(1), columns}, DType::f32);
+  if (key.size(1) == query.size(1)) return;
+  const Dims wide{key.size(0), key.size(2), query.size(1), key.size(3)};
+  const Tensor wide_key = context.make(wide, key.dtype());
+  const Tensor wide_value = context.make(wide, key.dtype());
+}
+
+// Slots: key, query, value (by their names), mask if any, log-sum-exp, out, and the kernel's own. number[0]: causal;
+// number[1]: elements of a head.
 template <Op kOp>
 void fused_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
@@ -36,30 +57,42 @@ void fused_backward(Node& node, Gradients& in, Gradients& out) {
   assert(node.saved.size() <= kMostSaved);
   for (std::size_t i = 0; i < node.saved.size(); ++i) held[i] = unpack(node, i);
   const Tensor* const inputs[] = {&held[1], &held[0], &held[2]};  // query, key, value
-  const std::int64_t flops = attention_flops(*inputs[0], *inputs[1], node.number[0] != 0) * 5 / 2;
+  const std::int64_t flops = attention_flops(*inputs[0], *inputs[1], node.number[1], node.number[0] != 0) * 5 / 2;
   context.record_op(kOp, flops, 2 * (held[0].bytes() + held[1].bytes() + held[2].bytes()) + in[0].bytes());
-  // CUDA's flash kernel lays each gradient out as its tensor.
-  const bool as_inputs = kOp == Op::flash_attention_backward && context.policy().cuda;
+  // CUDA's flash kernel and cuDNN's lay each gradient out as its tensor.
+  const bool as_inputs = kOp != Op::efficient_attention_backward && context.policy().cuda;
   for (std::size_t i = 0; i < 3; ++i) {
     const Tensor& input = *inputs[i];
     out[i] = as_inputs ? make_like(input) : make_heads_last(context, input.sizes(), input.dtype());
+  }
+  if (kOp == Op::flash_attention_backward && shows_workspaces(context)) {
+    use_flash_workspace(*inputs[0], *inputs[1]);
   }
   for (std::size_t i = 0; i < 3; ++i) {
     if (!node.wants(i)) out[i].reset();
   }
 }
 
-Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool causal) {
+// FlashAttention, the CPU's kernel of that name, and cuDNN's: the result lies in memory as the query does.
+template <Op kForward, Op kBackward>
+Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, std::int64_t dim,
+             bool causal) {
   Context& context = query.context();
-  Recording record(context, fused_backward<Op::flash_attention_backward>, {&query, &key, &value});
-  if (record) record.node()->number[0] = causal ? 1 : 0;
+  Recording record(context, fused_backward<kBackward>, {&query, &key, &value});
+  if (record) {
+    record.node()->number[0] = causal ? 1 : 0;
+    record.node()->number[1] = dim;
+  }
   save_input(record.node(), key);
   save_input(record.node(), query);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
-  context.record_op(Op::flash_attention, attention_flops(query, key, causal),
+  context.record_op(kForward, attention_flops(query, key, dim, causal),
                     2 * query.bytes() + key.bytes() + value.bytes());
-  Tensor out = make_like(query);
+  Tensor out =
+      query.size(3) == value.size(3)
+          ? make_like(query)
+          : make_heads_last(context, {query.size(0), query.size(1), query.size(2), value.size(3)}, query.dtype());
   const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
   save_output(record.node(), statistics);
   save_output(record.node(), out);
@@ -86,24 +119,32 @@ Tensor repeat_heads(Tensor x_in, std::int64_t heads) {
 }
 
 Tensor efficient(const Tensor& query, Tensor key, Tensor value, const Tensor& mask, bool causal) {
+  const std::int64_t dim = query.size(3);
   Context& context = query.context();
   Recording record(context, fused_backward<Op::efficient_attention_backward>, {&query, &key, &value});
-  if (record) record.node()->number[0] = causal ? 1 : 0;
+  if (record) {
+    record.node()->number[0] = causal ? 1 : 0;
+    record.node()->number[1] = dim;
+  }
   save_input(record.node(), key);
   save_input(record.node(), query);
   save_input(record.node(), value);
   if (mask) save_input(record.node(), mask);
-  context.record_op(Op::efficient_attention, attention_flops(query, key, causal),
+  context.record_op(Op::efficient_attention, attention_flops(query, key, dim, causal),
                     2 * query.bytes() + key.bytes() + value.bytes());
   Tensor out = make_heads_last(context, {query.size(0), query.size(1), query.size(2), value.size(3)}, query.dtype());
   const Tensor statistics =
       context.make({query.size(0), query.size(1), round_up(query.size(2), kLogSumExpAlignment)}, DType::f32);
-  const Tensor seed = context.make({}, DType::i64);
-  const Tensor offset = context.make({}, DType::i64);
   save_output(record.node(), statistics);
   save_output(record.node(), out);
-  save_output(record.node(), seed);
-  save_output(record.node(), offset);
+  // The random state is on the host unless a graph is captured (Note [Seed and Offset Device] in cuda/attention.cu); a
+  // tracer shows it on the card.
+  if (context.policy().traced) {
+    const Tensor seed = context.make({}, DType::i64);
+    const Tensor offset = context.make({}, DType::i64);
+    save_output(record.node(), seed);
+    save_output(record.node(), offset);
+  }
   return record.finish(std::move(out));
 }
 
@@ -135,6 +176,20 @@ Tensor causal_triangle(Context& context, std::int64_t rows, std::int64_t columns
   return additive_mask(triangle, dtype);
 }
 
+// _safe_softmax: rows that may look at nothing become zero, in place.
+Tensor safe_softmax(Tensor x_in, DType dtype) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Tensor out = softmax(x, dtype);
+  if (!shows_workspaces(context)) return out;
+  Dims rows = x.sizes();
+  rows[-1] = 1;
+  const Tensor masked = empty(context, Op::compare, x.sizes(), DType::boolean);
+  const Tensor masked_rows = empty(context, Op::logical_and, rows, DType::boolean);
+  const Tensor zero = empty(context, Op::empty, {}, dtype);
+  return out;
+}
+
 // _scaled_dot_product_attention_math: in fp32 for half precision; query and key are each scaled by the root of the
 // scale. The probabilities are a second result, converted before the product with the values.
 Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& value_in, const Tensor& mask,
@@ -146,7 +201,7 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
   const Tensor key = to(key_in, dtype);
   const Tensor value = to(value_in, dtype);
   Tensor scaled_query = mul_scalar(query);
-  Tensor bias = mask ? additive_mask(mask, dtype) : Tensor{};
+  Tensor bias = mask;
   if (causal) bias = causal_triangle(context, query.size(2), key.size(2), dtype);
   const Tensor wide_key = grouped ? repeat_heads(key, query.size(1)) : key;
   const Tensor wide_value = grouped ? repeat_heads(value, query.size(1)) : value;
@@ -156,8 +211,9 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
     turned = transpose(std::move(turned), -2, -1);
     scores = matmul(scaled_query, std::move(turned));
   }
-  if (bias) scores = add(scores, bias);
-  scores = softmax(scores, dtype);
+  if (bias && shows_workspaces(context)) iadd(scores, bias);
+  else if (bias) scores = add(scores, bias);
+  scores = safe_softmax(scores, dtype);
   scores = dropout(scores, dropout_p);
   const Tensor probabilities = to(scores, origin);
   Tensor out = matmul(scores, wide_value);
@@ -185,6 +241,48 @@ Tensor attention_in_low_precision(const Tensor& query, const Tensor& key, const 
   return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), mask, dropout_p, grouped);
 }
 
+AttentionRequest request_of(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                            double dropout_p) {
+  AttentionRequest out;
+  const Context& context = query.context();
+  out.card = context.policy().card;
+  out.dtype = query.dtype();
+  out.mask = static_cast<bool>(mask);
+  out.needs_gradient = query.requires_grad() || key.requires_grad() || value.requires_grad();
+  out.dropout = dropout_p;
+  out.head_dim = query.size(3);
+  out.value_head_dim = value.size(3);
+  out.queries = query.size(2);
+  out.keys = key.size(2);
+  out.grouped = key.size(1) != query.size(1);
+  return out;
+}
+
+void pad_backward(Node& node, Gradients& in, Gradients& out) {
+  out[0] = empty(*node.context, Op::clone, node.dims, in[0].dtype());
+}
+
+// pad_last_dim<8> (ATen/native/transformers/attention.cpp): zeros up to what FlashAttention's kernels read at once.
+Tensor pad_heads(const Tensor& x) {
+  constexpr std::int64_t kAlignment = 8;
+  Recording record(x.context(), pad_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  Dims sizes = x.sizes();
+  sizes[-1] = round_up(sizes[-1], kAlignment);
+  return record.finish(empty(x.context(), Op::pad, sizes, x.dtype()));
+}
+
+Tensor flash_padded(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias, bool causal) {
+  constexpr auto kRun = flash<Op::flash_attention, Op::flash_attention_backward>;
+  const std::int64_t dim = query.size(3);
+  if (dim % 8 == 0 || !shows_workspaces(query.context())) return kRun(query, key, value, bias, dim, causal);
+  const Tensor wide_query = pad_heads(query);
+  const Tensor wide_key = pad_heads(key);
+  const Tensor wide_value = pad_heads(value);
+  Tensor out = kRun(wide_query, wide_key, wide_value, bias, dim, causal);
+  return slice(std::move(out), -1, 0, dim);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value_in, Tensor mask_in, double dropout_p,
@@ -195,17 +293,19 @@ Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value
   const Tensor mask = std::move(mask_in);
   if (query.context().autocast.enabled) return attention_in_low_precision(query, key, value, mask, dropout_p, grouped);
   const bool causal = !mask && query.size(2) > 1;
-  const AttentionRequest request{query.dtype(), static_cast<bool>(mask), dropout_p > 0,
-                                 query.size(3), value.size(3),           key.size(1) != query.size(1)};
-  const AttentionKernel kernel = query.context().policy().attention(request);
-  if (kernel == AttentionKernel::math) return composed(query, key, value, mask, dropout_p, causal, grouped);
-  // The tracer hands the kernel the Boolean mask as it is.
   Context& context = query.context();
-  const bool converts = mask && !(context.policy().cuda && context.policy().traced);
+  const AttentionKernel kernel = context.policy().attention(request_of(query, key, value, mask, dropout_p));
+  // The tracer hands the kernel the Boolean mask as it is.
+  const bool traced = context.policy().cuda && context.policy().traced;
+  const bool converts = mask && !traced;
   Tensor bias = converts ? additive_mask(mask, query.dtype()) : mask;
-  if (kernel == AttentionKernel::flash) return flash(query, key, value, bias, causal);
+  if (kernel == AttentionKernel::math) return composed(query, key, value, bias, dropout_p, causal, grouped);
+  if (kernel == AttentionKernel::cudnn) {
+    return flash<Op::cudnn_attention, Op::cudnn_attention_backward>(query, key, value, bias, query.size(3), causal);
+  }
+  if (kernel == AttentionKernel::flash) return flash_padded(query, key, value, bias, causal);
   if (converts) bias = aligned_mask(std::move(bias));
-  if (grouped) {
+  if (grouped && traced) {
     key = repeat_heads(std::move(key), query.size(1));
     value = repeat_heads(std::move(value), query.size(1));
   }

@@ -20,6 +20,7 @@ enum class Step : std::uint8_t { first, steady, forward };
 
 struct TrainOptions {
   Kernels kernels = Kernels::cuda;
+  tensor::Capability card;  // of the GPU, for kernels that depend on it
   std::int64_t micro_batch = 1;
   std::int64_t seq_len = 2048;    // tokens of a sequence; ignored for images
   std::int64_t image_size = 224;  // pixels of a side; ignored for text
@@ -40,6 +41,6 @@ struct TrainOptions {
   DType computed_in() const { return autocast.value_or(dtype); }
 };
 
-tensor::Policy policy_of(Kernels kernels);
+tensor::Policy policy_of(const TrainOptions& options);
 
 }  // namespace ullage::engines::pytorch

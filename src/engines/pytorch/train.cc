@@ -15,13 +15,13 @@ namespace ullage::engines::pytorch {
 namespace t = ullage::tensor;
 using t::Tensor;
 
-tensor::Policy policy_of(Kernels kernels) {
-  switch (kernels) {
-    case Kernels::cuda: return t::cuda_policy();
+tensor::Policy policy_of(const TrainOptions& options) {
+  switch (options.kernels) {
+    case Kernels::cuda: return t::cuda_policy(options.card);
     case Kernels::cuda_traced: return t::cuda_traced_policy();
     case Kernels::cpu: return t::cpu_policy();
   }
-  return t::cuda_policy();
+  return t::cuda_policy(options.card);
 }
 
 namespace {
@@ -37,7 +37,7 @@ class TrainStep {
       : architecture_(architecture),
         family_(family),
         options_(options),
-        context_(policy_of(options.kernels), workspace),
+        context_(policy_of(options), workspace),
         state_(context_, architecture, options.dtype),
         modules_(context_, state_, options),
         optimizer_(context_, state_, options),
