@@ -15,6 +15,10 @@ constexpr OptionSpec kCommon[] = {
     {"--help", "", Text::opt_help},
 };
 
+constexpr std::string_view kOptimizers =
+    "adamw|adam|sgd|sgd-momentum|adagrad|rmsprop|adafactor|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8|"
+    "none";
+
 constexpr OptionSpec kTrain[] = {
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_gpus},
@@ -28,15 +32,22 @@ constexpr OptionSpec kTrain[] = {
     {"--step", "first|steady|forward", Text::opt_step, "first|steady|forward"},
     {"--precision", "fp32|bf16|fp16|amp-bf16|amp-fp16|pure-bf16", Text::opt_precision,
      "fp32|bf16|fp16|amp-bf16|amp-fp16|pure-bf16", "fp8"},
-    {"--optimizer", "adamw|sgd|sgd-momentum|none", Text::opt_optimizer, "adamw|sgd|sgd-momentum|none",
-     "adafactor|adagrad|rmsprop|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8"},
+    {"--optimizer", kOptimizers, Text::opt_optimizer, kOptimizers},
     {"--optimizer-impl", "foreach|fused|loop", Text::opt_optimizer_impl, "foreach|fused|loop"},
+    {"--optimizer-in-backward", "", Text::opt_optimizer_in_backward},
     {"--clip-grad", "X", Text::opt_clip_grad},
     {"--grad-scaler", "", Text::opt_grad_scaler},
     {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
     {"--loss", "full|none", Text::opt_loss, "full|none", "chunked|fused"},
+    {"--lora", "R", Text::opt_lora},
+    {"--lora-targets", "a,b", Text::opt_lora_targets},
+    {"--lora-dropout", "P", Text::opt_lora_dropout},
+    {"--lora-dtype", "fp32|base", Text::opt_lora_dtype, "fp32|base"},
+    {"--tuner", "lora|lora-fa|dora", Text::opt_tuner, "lora|lora-fa|dora", "ia3|prefix|prompt|adapter|adapter-v2"},
+    {"--modules-to-save", "a,b", Text::opt_modules_to_save},
+    {"--freeze", "a,b", Text::opt_freeze},
     {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
     {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
     {"--modules", "transformers", Text::opt_modules, "transformers",
@@ -50,10 +61,9 @@ constexpr OptionSpec kTrain[] = {
 constexpr std::string_view kTrainLater =
     "--engine-version --peft --nodes --interconnect --image-max-pixels --video-max-frames --weights-dtype "
     "--param-dtype "
-    "--reduce-dtype --fp8-recipe --fp8-param-gather --optimizer-in-backward --use-precision-aware-optimizer "
+    "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
-    "--cuda-graph-scope --lora --lora-targets --lora-dropout --lora-dtype --modules-to-save --tuner --quantize-base "
-    "--prepare-kbit --freeze --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
+    "--cuda-graph-scope --quantize-base --prepare-kbit --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
     "--load --advise --timeline --sweep --why";

@@ -7,6 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "cli/optimizer_options.h"
+#include "cli/tuning_options.h"
+
 namespace ullage::cli {
 namespace {
 
@@ -49,12 +52,6 @@ constexpr Named<Precision> kPrecisions[] = {{"bf16", {DType::bf16, {}}},
                                             {"pure-bf16", {DType::bf16, {}}},
                                             {"amp-bf16", {DType::f32, DType::bf16}},
                                             {"amp-fp16", {DType::f32, DType::f16}}};
-constexpr Named<pt::Optimizer> kOptimizers[] = {{"adamw", pt::Optimizer::adamw},
-                                                {"sgd", pt::Optimizer::sgd},
-                                                {"sgd-momentum", pt::Optimizer::sgd_momentum},
-                                                {"none", pt::Optimizer::none}};
-constexpr Named<pt::OptimizerImpl> kImplementations[] = {
-    {"foreach", pt::OptimizerImpl::foreach}, {"fused", pt::OptimizerImpl::fused}, {"loop", pt::OptimizerImpl::loop}};
 constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa},
                                                     {"eager", pt::AttentionImpl::eager}};
 constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
@@ -168,7 +165,8 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"step", a.text("--step", "steady")},
                          {"precision", a.text("--precision", "bf16")},
                          {"optimizer", a.text("--optimizer", "adamw")},
-                         {"optimizer_impl", a.text("--optimizer-impl", "foreach")},
+                         {"optimizer_impl", std::string(name_of(o.optimizer_impl))},
+                         {"optimizer_in_backward", o.optimizer_in_backward},
                          {"clip_grad", o.clip_grad},
                          {"grad_scaler", o.grad_scaler}});
   if (!is_image(architecture)) {
@@ -177,6 +175,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
   out.push_back({"loss", a.text("--loss", "full")});
+  for (Setting& setting : tuning_settings(a, o, architecture)) out.push_back(std::move(setting));
   return out;
 }
 
@@ -187,10 +186,9 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
       {"--micro-batch", std::to_string(options.micro_batch)}};
   if (is_image(architecture)) defaults.emplace_back("--image-size", std::to_string(options.image_size));
   else defaults.emplace_back("--seq-len", std::to_string(options.seq_len));
-  for (const auto& [option, value] :
-       {std::pair{"--precision", "bf16"}, {"--optimizer", "adamw"}, {"--optimizer-impl", "foreach"}}) {
-    defaults.emplace_back(option, value);
-  }
+  defaults.emplace_back("--precision", "bf16");
+  defaults.emplace_back("--optimizer", "adamw");
+  defaults.emplace_back("--optimizer-impl", name_of(options.optimizer_impl));
   if (!is_image(architecture)) {
     defaults.emplace_back("--attention", default_attention(architecture));
     defaults.emplace_back("--recompute", "none");
@@ -198,6 +196,7 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   defaults.emplace_back("--loss", "full");
   defaults.emplace_back("--step", "steady");
   defaults.emplace_back("--kernels", "cuda");
+  for (auto& tuning : tuning_defaults(options, architecture)) defaults.push_back(std::move(tuning));
   std::string list;
   for (const auto& [option, value] : defaults) {
     const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
@@ -229,8 +228,6 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   const Precision precision = choose(arguments, "--precision", kPrecisions);
   out.dtype = precision.dtype;
   out.autocast = precision.autocast;
-  out.optimizer = choose(arguments, "--optimizer", kOptimizers);
-  out.optimizer_impl = choose(arguments, "--optimizer-impl", kImplementations);
   out.recompute = choose(arguments, "--recompute", kRecomputes);
   out.recompute_reentrant = arguments.has("--recompute-reentrant");
   const auto attention = attention_of(arguments, architecture);
@@ -238,6 +235,8 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);
   out.step = choose(arguments, "--step", kSteps);
+  if (auto read = read_optimizer(arguments, out); !read) return tl::unexpected<Error>(read.error());
+  if (auto read = read_tuning(arguments, out); !read) return tl::unexpected<Error>(read.error());
   return out;
 }
 

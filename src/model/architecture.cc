@@ -49,9 +49,15 @@ ParameterRef ParameterList::add(std::string name, std::vector<Dimension> dims) {
   return {static_cast<std::int32_t>(list_.size() - 1), in_layer_};
 }
 
+ParameterRef ParameterList::add_weight(std::string name, std::vector<Dimension> dims, ModuleKind module) {
+  const ParameterRef made = add(std::move(name), std::move(dims));
+  list_.back().module = module;
+  return made;
+}
+
 Linear ParameterList::linear(const std::string& name, const Dimension& in, const Dimension& out, bool bias) {
   Linear made;
-  made.weight = add(name + ".weight", {out, in});
+  made.weight = add_weight(name + ".weight", {out, in}, ModuleKind::linear);
   if (bias) made.bias = add(name + ".bias", {out});
   return made;
 }
@@ -59,7 +65,7 @@ Linear ParameterList::linear(const std::string& name, const Dimension& in, const
 Linear ParameterList::conv1d(const std::string& name, const Dimension& in, const Dimension& out) {
   Linear made;
   made.stored_in_out = true;
-  made.weight = add(name + ".weight", {in, out});
+  made.weight = add_weight(name + ".weight", {in, out}, ModuleKind::conv1d);
   made.bias = add(name + ".bias", {out});
   return made;
 }
@@ -85,7 +91,7 @@ Norm ParameterList::norm(NormKind kind, const std::string& name, const Dimension
 }
 
 Embedding ParameterList::embedding(const std::string& name, const Dimension& rows, const Dimension& size) {
-  return {add(name + ".weight", {rows, size}), -1};
+  return {add_weight(name + ".weight", {rows, size}, ModuleKind::embedding), -1};
 }
 
 }  // namespace ullage::model

@@ -256,6 +256,8 @@ class ParameterList {
   Embedding embedding(const std::string& name, const Dimension& rows, const Dimension& size);
 
  private:
+  ParameterRef add_weight(std::string name, std::vector<Dimension> dims, ModuleKind module);
+
   std::vector<Parameter>& list_;
   bool in_layer_;
 };

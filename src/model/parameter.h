@@ -44,10 +44,14 @@ struct ParameterRef {
   explicit operator bool() const { return index >= 0; }
 };
 
+// The class of module that a weight belongs to, as far as adapters ask for it.
+enum class ModuleKind : std::uint8_t { other, linear, conv1d, embedding };
+
 struct Parameter {
   std::string name;                     // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
   std::vector<Dimension> dims;          // outermost first, as stored
   std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
+  ModuleKind module = ModuleKind::other;
   std::int64_t elements() const;
 };
 

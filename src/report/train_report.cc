@@ -25,13 +25,17 @@ bool is_always_shown(Component component) {
 }
 
 ModelFacts model_facts(const TrainQuestion& question) {
-  const std::int64_t parameters = model::parameter_count(question.architecture);
+  // The step has run, so there is a plan.
+  const auto plan = model::plan_tuning(question.architecture, question.options.tuning);
+  const model::ParameterTotals totals = model::parameter_totals(question.architecture, plan.value());
+  const std::int64_t size = size_of(question.options.dtype);
+  const std::int64_t adapter_size = question.options.lora_in_fp32 ? size_of(DType::f32) : size;
   return {question.architecture.name,
           question.architecture.family,
-          parameters,
-          parameters,
-          parameters,
-          multiply_saturated(parameters, size_of(question.options.dtype))};
+          totals.parameters,
+          totals.trainable,
+          totals.parameters,
+          multiply_saturated(totals.parameters - totals.in_adapters, size) + totals.in_adapters * adapter_size};
 }
 
 DeviceFacts device_facts(const hardware::Gpu* gpu) {
@@ -161,6 +165,14 @@ std::optional<Text> attention_of(const TrainQuestion& question) {
   return Text::attention_math;
 }
 
+void add_optimizer(std::vector<Message>& out, engines::pytorch::Optimizer optimizer) {
+  using engines::pytorch::Optimizer;
+  if (optimizer == Optimizer::paged_adamw_8bit) out.push_back({Text::assume_paged_states, {}});
+  if (optimizer == Optimizer::adamw_4bit || optimizer == Optimizer::adamw_fp8)
+    out.push_back({Text::assume_compiled_update, {}});
+  if (optimizer == Optimizer::muon) out.push_back({Text::assume_muon, {}});
+}
+
 // What the card cannot do, with the reason.
 std::vector<Message> warnings_of(const TrainQuestion& question) {
   std::vector<Message> out;
@@ -200,6 +212,7 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   out.push_back({question.architecture.image.arch.empty() ? Text::assume_eager : Text::assume_eager_image, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
+  add_optimizer(out, question.options.optimizer);
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,
                    {{"gpu", question.gpu->name},

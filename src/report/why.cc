@@ -16,15 +16,22 @@ std::string tracked(const TrainQuestion& question) {
          (image ? "torchvision calls them" : "transformers 5.12 calls them");
 }
 
-// States of the size of a parameter that an optimizer keeps (torch.optim 2.14).
+// States of the size and type of a parameter that an optimizer of torch.optim keeps of each; 0: none, or others.
 std::int64_t states_of(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::adamw: return 2;
-    case Optimizer::sgd_momentum: return 1;
-    case Optimizer::sgd:
-    case Optimizer::none: return 0;
+    case Optimizer::adamw:
+    case Optimizer::adam: return 2;
+    case Optimizer::sgd_momentum:
+    case Optimizer::adagrad:
+    case Optimizer::rmsprop: return 1;
+    default: return 0;
   }
-  return 0;
+}
+
+// Whether all parameters have one type and all are trained.
+bool is_uniform(const TrainQuestion& question) {
+  const model::Tuning& tuning = question.options.tuning;
+  return tuning.tuner == model::Tuner::none && tuning.frozen.empty();
 }
 
 std::int64_t element_bytes(const TrainQuestion& question) { return size_of(question.options.dtype); }
@@ -33,7 +40,7 @@ std::int64_t element_bytes(const TrainQuestion& question) { return size_of(quest
 std::optional<Why> per_element(const TrainQuestion& question, Text rule, std::int64_t copies, std::int64_t bytes) {
   const std::int64_t elements = model::parameter_count(question.architecture);
   const std::int64_t bare = multiply_saturated(copies * element_bytes(question), elements);
-  if (copies == 0 || bytes < bare) return std::nullopt;
+  if (copies == 0 || bytes < bare || !is_uniform(question)) return std::nullopt;
   const std::int64_t granularity = question.run.timeline.granularity_bytes;
   return Why{{rule, {{"granularity", granularity}}},
              {{"copies", copies},
@@ -63,6 +70,7 @@ Why with_source(Why why, std::string source) {
 
 Text sum_rule(Component component) {
   switch (component) {
+    case Component::parameters: return Text::why_parameters_part;
     case Component::gradients: return Text::why_gradients;
     case Component::optimizer: return Text::why_optimizer_part;
     case Component::buffers: return Text::why_buffers;

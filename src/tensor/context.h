@@ -24,6 +24,16 @@ struct Hook {
   bool rerun = false;
 };
 
+// Told of each gradient that a parameter has accumulated (register_post_accumulate_grad_hook).
+class GradientListener {
+ public:
+  virtual ~GradientListener() = default;
+  GradientListener() = default;
+  GradientListener(const GradientListener&) = delete;
+  GradientListener& operator=(const GradientListener&) = delete;
+  virtual void on_gradient(const Tensor& parameter) = 0;
+};
+
 class Context {
  public:
   explicit Context(Policy policy);
@@ -82,6 +92,7 @@ class Context {
   std::uint64_t sequence = 0;
   std::uint32_t epoch = 0;
   std::vector<Hook> hooks;
+  GradientListener* gradient_listener = nullptr;
   Autocast autocast;
   std::int32_t autocast_regions = 0;  // how many are open
 

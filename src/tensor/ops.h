@@ -53,6 +53,7 @@ Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
 Tensor complex_mul(Tensor x, Tensor factor);          // complex64; the factor has no gradient
+Tensor div(Tensor a, Tensor b);                       // b is no part of the graph
 void add_in_place(const Tensor& a, const Tensor& b);  // no graph
 Tensor add_scalar(Tensor x);
 Tensor mul_scalar(Tensor x);

@@ -105,6 +105,11 @@ void mul_backward(Node& node, Gradients& in, Gradients& out) {
   if (node.wants(0)) out[0] = mul(in[0], b);
 }
 
+void div_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor b = unpack(node, 0);
+  out[0] = elementwise(Op::div, in[0], b, in[0].dtype());
+}
+
 void mul_scalar_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = mul_scalar(in[0]); }
 void div_scalar_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = div_scalar(in[0]); }
 void neg_backward(Node& /*node*/, Gradients& in, Gradients& out) { out[0] = neg(in[0]); }
@@ -227,6 +232,15 @@ Tensor mul(Tensor a_in, Tensor b_in) {
   if (record.wants(1)) save_input(record.node(), a);
   if (record.wants(0)) save_input(record.node(), b);
   return record.finish(elementwise(Op::mul, a, b, promote(a.dtype(), b.dtype())));
+}
+
+Tensor div(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in);
+  const Tensor b = std::move(b_in);
+  assert(!b.requires_grad());
+  Recording record(a.context(), div_backward, {&a, &b});
+  save_input(record.node(), b);
+  return record.finish(elementwise(Op::div, a, b, promote(a.dtype(), b.dtype())));
 }
 
 void add_in_place(const Tensor& a, const Tensor& b) {

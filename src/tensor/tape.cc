@@ -163,6 +163,9 @@ void accumulate_gradient(Node& node, Gradients& in, Gradients& /*out*/) {
   Storage& storage = gradient.storage();
   if (node.leaf->is_parameter) storage.context->retag(storage, memory::Component::gradients);
   leaf.set_grad(std::move(gradient));
+  if (leaf.context().gradient_listener != nullptr && node.leaf->is_parameter) {
+    leaf.context().gradient_listener->on_gradient(leaf);
+  }
 }
 
 }  // namespace ullage::tensor

@@ -127,6 +127,23 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.optimizer = Optimizer::none;
     o.loss = Loss::none;
   });
+  add("lora", [](TrainOptions& o) {
+    o.tuning = {model::Tuner::lora, 4, {"all-linear"}, {}, {}};
+    o.lora_dropout = 0.1;
+  });
+  add("dora-full-adafactor", [](TrainOptions& o) {
+    o.tuning = {model::Tuner::dora, 4, {"all-linear"}, {}, {}};
+    o.recompute = Recompute::full;
+    o.optimizer = Optimizer::adafactor;
+  });
+  for (const auto& [name, optimizer] : {std::pair{"adagrad", Optimizer::adagrad},
+                                        {"adafactor", Optimizer::adafactor},
+                                        {"lion", Optimizer::lion},
+                                        {"muon", Optimizer::muon},
+                                        {"adamw-8bit", Optimizer::adamw_8bit}}) {
+    add(name, [optimizer = optimizer](TrainOptions& o) { o.optimizer = optimizer; });
+  }
+  add("in-backward", [](TrainOptions& o) { o.optimizer_in_backward = true; });
   add("forward", [](TrainOptions& o) { o.step = Step::forward; });
   return out;
 }

@@ -28,6 +28,38 @@ void read_precision(TrainOptions& o, const std::string& name) {
   if (autocast) o.autocast = dtype;
 }
 
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> out;
+  std::istringstream in(list);
+  for (std::string word; std::getline(in, word, ',');) out.push_back(word);
+  return out;
+}
+
+// Options about what is trained; false: this is none of them.
+bool read_tuning(TrainOptions& o, const std::string& key, const std::string& value) {
+  const std::map<std::string, model::Tuner> tuners{
+      {"lora", model::Tuner::lora}, {"lora-fa", model::Tuner::lora_fa}, {"dora", model::Tuner::dora}};
+  if (key == "--lora") {
+    o.tuning.rank = std::stoll(value);
+    if (o.tuning.tuner == model::Tuner::none) o.tuning.tuner = model::Tuner::lora;
+  } else if (key == "--lora-targets") {
+    o.tuning.targets = words(value);
+  } else if (key == "--lora-dropout") {
+    o.lora_dropout = std::stod(value);
+  } else if (key == "--lora-dtype") {
+    o.lora_in_fp32 = value == "fp32";
+  } else if (key == "--tuner") {
+    o.tuning.tuner = pick(tuners, value);
+  } else if (key == "--modules-to-save") {
+    o.tuning.saved = words(value);
+  } else if (key == "--freeze") {
+    o.tuning.frozen = words(value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 TrainOptions read_options(const std::string& line) {
   TrainOptions o;
   std::istringstream in(line);
@@ -36,15 +68,23 @@ TrainOptions read_options(const std::string& line) {
   const std::map<std::string, Kernels> kernels{
       {"cuda", Kernels::cuda}, {"cuda-traced", Kernels::cuda_traced}, {"cpu", Kernels::cpu}};
   const std::map<std::string, Optimizer> optimizers{{"adamw", Optimizer::adamw},
+                                                    {"adam", Optimizer::adam},
+                                                    {"adagrad", Optimizer::adagrad},
+                                                    {"rmsprop", Optimizer::rmsprop},
+                                                    {"adafactor", Optimizer::adafactor},
+                                                    {"lion", Optimizer::lion},
+                                                    {"muon", Optimizer::muon},
+                                                    {"adamw-8bit", Optimizer::adamw_8bit},
                                                     {"sgd", Optimizer::sgd},
                                                     {"sgd-momentum", Optimizer::sgd_momentum},
                                                     {"none", Optimizer::none}};
   const std::map<std::string, OptimizerImpl> impls{
       {"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
   const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
+  bool impl_given = false;
   while (in >> key) {
-    if (key == "--recompute-reentrant") {
-      o.recompute_reentrant = true;
+    if (key == "--recompute-reentrant" || key == "--optimizer-in-backward") {
+      (key == "--recompute-reentrant" ? o.recompute_reentrant : o.optimizer_in_backward) = true;
       continue;
     }
     if (key == "--grad-scaler") {
@@ -52,6 +92,7 @@ TrainOptions read_options(const std::string& line) {
       continue;
     }
     in >> value;
+    if (read_tuning(o, key, value)) continue;
     if (key == "--kernels") o.kernels = pick(kernels, value);
     else if (key == "--micro-batch") o.micro_batch = std::stoll(value);
     else if (key == "--seq-len") o.seq_len = std::stoll(value);
@@ -60,13 +101,14 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--precision") read_precision(o, value);
     else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
     else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
-    else if (key == "--optimizer-impl") o.optimizer_impl = pick(impls, value);
+    else if (key == "--optimizer-impl") impl_given = true, o.optimizer_impl = pick(impls, value);
     else if (key == "--recompute") o.recompute = value == "full" ? Recompute::full : Recompute::none;
     else if (key == "--loss") o.loss = value == "none" ? Loss::none : Loss::full;
     else if (key == "--step") o.step = pick(steps, value);
     else if (key == "--clip-grad") o.clip_grad = std::stod(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;
   }
+  if (!impl_given) o.optimizer_impl = usual_impl(o.optimizer);
   return o;
 }
 

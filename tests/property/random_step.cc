@@ -69,15 +69,34 @@ TrainOptions draw_options(Dice& dice) {
   o.dtype = dice.any_of<DType>({DType::f32, DType::bf16, DType::f16});
   if (o.dtype == DType::f32 && dice.once_in(2)) o.autocast = dice.any_of<DType>({DType::bf16, DType::f16});
   o.grad_scaler = o.autocast && dice.once_in(2);
-  o.optimizer = dice.any_of<Optimizer>({Optimizer::adamw, Optimizer::sgd, Optimizer::sgd_momentum, Optimizer::none});
+  o.optimizer = dice.any_of<Optimizer>({Optimizer::adamw, Optimizer::sgd, Optimizer::sgd_momentum, Optimizer::none,
+                                        Optimizer::adagrad, Optimizer::rmsprop, Optimizer::adafactor, Optimizer::lion,
+                                        Optimizer::muon, Optimizer::adamw_8bit, Optimizer::paged_adamw_8bit,
+                                        Optimizer::adamw_4bit, Optimizer::adamw_fp8});
   o.optimizer_impl = dice.any_of<OptimizerImpl>({OptimizerImpl::foreach, OptimizerImpl::fused, OptimizerImpl::loop});
+  if (!has_impl(o.optimizer, o.optimizer_impl)) o.optimizer_impl = usual_impl(o.optimizer);
   o.recompute = dice.once_in(2) ? Recompute::full : Recompute::none;
   o.recompute_reentrant = dice.once_in(2);
   o.attention = dice.once_in(2) ? AttentionImpl::sdpa : AttentionImpl::eager;
   o.loss = dice.once_in(4) ? Loss::none : Loss::full;
   o.step = dice.any_of<Step>({Step::steady, Step::steady, Step::first, Step::forward});
   o.clip_grad = dice.once_in(3) ? 1.0 : 0.0;
+  const bool at_once = o.grad_accum == 1 && o.clip_grad == 0 && !o.grad_scaler && o.optimizer != Optimizer::none;
+  o.optimizer_in_backward = at_once && dice.once_in(2);
   return o;
+}
+
+// Adapters on every linear, or a frozen part.
+void draw_tuning(Dice& dice, TrainOptions& o, bool gpt2) {
+  if (dice.once_in(5)) o.tuning.frozen = {gpt2 ? "attn" : "self_attn"};
+  if (!o.tuning.frozen.empty() || !dice.once_in(3)) return;
+  o.tuning.tuner = dice.any_of<model::Tuner>({model::Tuner::lora, model::Tuner::lora_fa, model::Tuner::dora});
+  o.tuning.rank = dice.between(1, 4);
+  o.tuning.targets = {
+      dice.any_of<std::string>({"all-linear", gpt2 ? "c_attn" : "q_proj", gpt2 ? "mlp.c_proj" : "down_proj"})};
+  if (dice.once_in(3)) o.tuning.saved = {gpt2 ? "ln_f" : "norm"};
+  o.lora_dropout = dice.once_in(2) ? 0.1 : 0.0;
+  o.lora_in_fp32 = dice.once_in(2);
 }
 
 }  // namespace
@@ -117,6 +136,7 @@ RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
   EXPECT_TRUE(architecture) << setup.config << ": " << to_string(architecture.error());
   if (architecture) setup.architecture = *std::move(architecture);
   setup.options = draw_options(dice);
+  draw_tuning(dice, setup.options, family == "gpt2");
   return setup;
 }
 

@@ -140,7 +140,12 @@ TEST(TrainStepProperty, ParameterBlocksHoldTheParametersCounted) {
         bytes += done.timeline.blocks[event.block].requested_bytes;
       }
     }
-    EXPECT_EQ(bytes, model::parameter_count(setup.architecture) * size_of(setup.options.dtype));
+    const auto plan = model::plan_tuning(setup.architecture, setup.options.tuning);
+    ASSERT_TRUE(plan);
+    const model::ParameterTotals totals = model::parameter_totals(setup.architecture, *plan);
+    const std::int64_t size = size_of(setup.options.dtype);
+    const std::int64_t adapter_size = setup.options.lora_in_fp32 ? size_of(DType::f32) : size;
+    EXPECT_EQ(bytes, (totals.parameters - totals.in_adapters) * size + totals.in_adapters * adapter_size);
   });
 }
 

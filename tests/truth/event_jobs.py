@@ -315,8 +315,12 @@ add(LLAMA, "amp-bf16-reentrant", f"{ONE} {AMP} {REENTRANT}", kernels="cpu")
 add(LLAMA, "amp-bf16-biases-loss-none", f"{NORMAL} {AMP} --loss none", kernels="cpu", mlp_bias=True, attention_bias=True)
 
 # Each family_*.py has CONFIGS (name: configuration, for the standard jobs), and may have JOBS of its own and WITHOUT
-# (name: the standard jobs that the lab refuses, with the reason in a comment).
-for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "family_*.py"))):
+# (name: the standard jobs that the lab refuses, with the reason in a comment). Each jobs_*.py has jobs(add) for what
+# is the same in every family: add(base, name, args, **changes of the configuration).
+HERE = os.path.dirname(os.path.abspath(__file__))
+for path in sorted(glob.glob(os.path.join(HERE, "jobs_*.py"))):
+    importlib.import_module(os.path.basename(path)[:-3]).jobs(add, LLAMA, GPT2)
+for path in sorted(glob.glob(os.path.join(HERE, "family_*.py"))):
     family = importlib.import_module(os.path.basename(path)[:-3])
     for name, config in family.CONFIGS.items():
         JOBS += standard(name, config, getattr(family, "WITHOUT", {}).get(name, ()))

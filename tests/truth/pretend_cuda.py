@@ -48,7 +48,8 @@ def keep_whole(torch):
     for name in ("_fused_rms_norm", "_fused_rms_norm_backward"):  # fake tensors find their results by themselves
         on_cuda.impl(name, lambda *_: None, "CUDA")
     shapes = torch.library.Library("aten", "IMPL")
-    shapes.impl("_fused_sgd_", lambda *_, **__: None, "Meta")  # lacks a shape rule; works in place
+    for name in ("_fused_sgd_", "_fused_adagrad_"):  # lack a shape rule; work in place
+        shapes.impl(name, lambda *_, **__: None, "Meta")
     for name in ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"):  # in place, without a shape rule
         shapes.impl(name, lambda first, *_, **__: first if isinstance(first, torch.Tensor) else None, "Meta")
     # Gradients of a step that means something are finite; a fake tensor's number would say that they are not.

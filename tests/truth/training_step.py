@@ -16,12 +16,13 @@ import json
 import torch
 import transformers
 
+from optimizers import IMPLEMENTATIONS, OPTIMIZERS, in_backward, optimizer
 from storage_watch import in_blocks
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
           "amp-bf16": torch.float32, "amp-fp16": torch.float32}
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
-OPTIMIZERS = ["adamw", "sgd", "sgd-momentum", "none"]
+TUNERS = ["lora", "lora-fa", "dora", "ia3", "prompt", "prefix"]
 
 
 def parse_options(words):
@@ -34,14 +35,24 @@ def parse_options(words):
     p.add_argument("--grad-accum", type=int, default=1)
     p.add_argument("--step", choices=["first", "steady", "forward"], default="steady")
     p.add_argument("--precision", choices=list(DTYPES), default="bf16")
-    p.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
-    p.add_argument("--optimizer-impl", choices=["foreach", "fused", "loop"], default="foreach")
+    p.add_argument("--optimizer", choices=list(OPTIMIZERS), default="adamw")
+    p.add_argument("--optimizer-impl", choices=list(IMPLEMENTATIONS))
+    p.add_argument("--optimizer-in-backward", action="store_true")
     p.add_argument("--clip-grad", type=float, default=0.0)
     p.add_argument("--grad-scaler", action="store_true")
     p.add_argument("--recompute", choices=["none", "full"], default="none")
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     p.add_argument("--loss", choices=["full", "none"], default="full")
+    p.add_argument("--lora", type=int, default=0)
+    p.add_argument("--lora-targets", default="")
+    p.add_argument("--lora-dropout", type=float, default=0.0)
+    p.add_argument("--lora-dtype", choices=["fp32", "base"], default="fp32")
+    p.add_argument("--tuner", choices=TUNERS)
+    p.add_argument("--modules-to-save", default="")
+    p.add_argument("--quantize-base", choices=["nf4", "nf4-dq", "fp4", "int8"])
+    p.add_argument("--prepare-kbit", action="store_true")
+    p.add_argument("--freeze", default="")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     return p.parse_args(words)
 
@@ -71,15 +82,18 @@ def language_model(config, o):
     model.train()
     if o.recompute == "full":
         model.gradient_checkpointing_enable({"use_reentrant": o.recompute_reentrant})
+    if o.quantize_base:
+        from quantised_models import quantise
+        quantise(model, o.quantize_base, AUTOCAST.get(o.precision, DTYPES[o.precision]), o.prepare_kbit)
+        if o.prepare_kbit and o.recompute_reentrant:
+            model.enable_input_require_grads()
+    if o.lora or o.tuner:
+        from adapted_models import adapted
+        return adapted(model, o)
+    for name, parameter in model.named_parameters():
+        if any(f".{frozen}." in f".{name}" for frozen in o.freeze.split(",") if frozen):
+            parameter.requires_grad_(False)
     return model
-
-
-def optimizer(parameters, o):
-    how = {"foreach": {"foreach": True}, "fused": {"fused": True}, "loop": {"foreach": False}}[o.optimizer_impl]
-    return {"adamw": lambda: torch.optim.AdamW(parameters, **how),
-            "sgd": lambda: torch.optim.SGD(parameters, lr=0.01, **how),
-            "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **how),
-            "none": lambda: None}[o.optimizer]()
 
 
 def text_inputs(config, o):
@@ -101,10 +115,19 @@ class Step:
         self.model, self.next_inputs, self.loss_of, self.o = model, next_inputs, loss_of, o
         self.watch, self.mark = watch, mark
         self.parameters = list(model.parameters())
-        self.optimizer = optimizer(self.parameters, o)
+        self.trained = [p for p in self.parameters if p.requires_grad]
+        self.optimizer = (in_backward if o.optimizer_in_backward else optimizer)(list(model.named_parameters()), o)
         self.scaler = torch.amp.GradScaler(device_of(o), enabled=o.grad_scaler)
-        for tensor in [*self.parameters, *model.buffers()]:
+        if o.quantize_base:
+            from quantised_models import quantised_tensors
+            self.parameters += quantised_tensors(model)
+        for tensor in [*self.parameters, *model.buffers(), *self.states()]:
             watch.take_in(tensor)
+
+    def states(self):
+        """What the optimizer keeps; Adagrad's exist before any step."""
+        states = self.optimizer.state.values() if self.optimizer else []
+        return [t for s in states for t in s.values() if isinstance(t, torch.Tensor)]
 
     def play(self):
         with self.watch:
@@ -138,16 +161,15 @@ class Step:
         if self.o.clip_grad > 0:
             if self.optimizer is not None:
                 self.scaler.unscale_(self.optimizer)
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.o.clip_grad)
-        if self.optimizer is not None:
+            torch.nn.utils.clip_grad_norm_(self.trained, self.o.clip_grad)
+        if self.optimizer is not None and not self.o.optimizer_in_backward:
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.optimizer.zero_grad()
 
     def sizes(self):
         """Live, parameters, gradients, optimizer states: each (bytes, bytes in blocks)."""
-        states = self.optimizer.state.values() if self.optimizer else []
-        groups = (self.parameters, (p.grad for p in self.parameters), (t for s in states for t in s.values()))
+        groups = (self.parameters, (p.grad for p in self.parameters), self.states())
         return ((self.watch.live, self.watch.live_blocks), *(held(group, device_of(self.o)) for group in groups))
 
 

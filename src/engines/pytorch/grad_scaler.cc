@@ -54,7 +54,7 @@ void GradScaler::unscale() {
 void GradScaler::begin_step() {
   if (!options_.grad_scaler || options_.optimizer == Optimizer::none) return;
   const bool unscaled = static_cast<bool>(found_inf_);
-  if (options_.optimizer_impl != OptimizerImpl::fused) {
+  if (!takes_scale(options_)) {
     if (!unscaled) unscale();
     return;
   }

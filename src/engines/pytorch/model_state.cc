@@ -1,4 +1,4 @@
-#include "engines/pytorch/transformers_modules.h"
+#include "engines/pytorch/model_state.h"
 
 namespace ullage::engines::pytorch {
 namespace {
@@ -18,28 +18,85 @@ Dims sizes_of(const model::Parameter& parameter) {
 
 }  // namespace
 
-Tensor ModelState::make(Context& context, const model::Parameter& parameter, NameId label, DType dtype) {
-  Tensor made = context.make(sizes_of(parameter), dtype);
-  context.set_label(made.storage(), label);
+Tensor ModelState::make(const model::Parameter& parameter, NameId label, DType dtype, bool trains) {
+  Tensor made = context_.make(sizes_of(parameter), dtype);
+  context_.set_label(made.storage(), label);
+  if (!trains) return made;
   made.impl()->leaf_requires_grad = true;
   made.impl()->is_parameter = true;
   trainable_.push_back(made);
-  layers_of_.push_back(context.layer);
+  layers_of_.push_back(context_.layer);
   return made;
 }
 
-void ModelState::add_globals(Context& context, const model::Architecture& architecture, std::size_t from,
-                             std::size_t to, DType dtype) {
+Adapter ModelState::make_adapter(const std::vector<model::AdapterPart>& parts) {
+  Adapter out;
+  Tensor* const places[] = {&out.a, &out.b, &out.magnitude};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    *places[i] = make(parts[i].parameter, context_.intern(parts[i].parameter.name), adapter_dtype_, parts[i].trains);
+  }
+  out.a_module = context_.intern(module_name(parts[0].parameter.name));
+  out.b_module = context_.intern(module_name(parts[1].parameter.name));
+  return out;
+}
+
+void ModelState::add_adapter(std::vector<Adapter>& adapters, const std::vector<model::ParameterRole>& roles,
+                             std::size_t i) {
+  if (!plan_.adapted) return;
+  adapters.resize(roles.size());
+  if (!roles[i].adapter_of) return;
+  const auto weight = static_cast<std::size_t>(*roles[i].adapter_of);
+  adapters[weight] = make_adapter(roles[weight].adapter);
+}
+
+void ModelState::add_globals(const model::Architecture& architecture, std::size_t from, std::size_t to) {
   for (std::size_t i = from; i < to; ++i) {
     const model::Parameter& parameter = architecture.parameters[i];
-    global_modules_.push_back(context.intern(module_name(parameter.name)));
-    globals_.push_back(parameter.tied_to ? globals_[static_cast<std::size_t>(*parameter.tied_to)]
-                                         : make(context, parameter, context.intern(parameter.name), dtype));
+    const model::ParameterRole& role = plan_.globals[i];
+    global_modules_.push_back(context_.intern(module_name(parameter.name)));
+    const NameId label = context_.intern(parameter.name);
+    Tensor original = parameter.tied_to ? global_originals_[static_cast<std::size_t>(*parameter.tied_to)]
+                                        : make(parameter, label, dtype_, role.trains);
+    global_originals_.push_back(original);
+    globals_.push_back(role.copied ? make(parameter, label, dtype_, true) : std::move(original));
+    add_adapter(global_adapters_, plan_.globals, i);
   }
 }
 
-ModelState::ModelState(Context& context, const model::Architecture& architecture, DType dtype)
-    : kinds_(architecture.layers) {
+void ModelState::add_layer(const model::LayerKind& kind, const std::vector<model::ParameterRole>& roles,
+                           const std::vector<NameId>& labels) {
+  auto& made = layers_.emplace_back();
+  auto& adapters = layer_adapters_.emplace_back();
+  for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
+    made.push_back(make(kind.parameters[i], labels[i], dtype_, roles[i].trains));
+    if (roles[i].copied) {
+      layer_originals_.push_back(std::move(made.back()));
+      made.back() = make(kind.parameters[i], labels[i], dtype_, true);
+    }
+    add_adapter(adapters, roles, i);
+  }
+}
+
+std::vector<Tensor> ModelState::make_buffers(const std::vector<model::Buffer>& buffers) {
+  tensor::Restore<memory::Component> component(context_.component, memory::Component::buffers);
+  std::vector<Tensor> made;
+  for (const model::Buffer& buffer : buffers) {
+    Dims sizes;
+    for (const std::int64_t size : buffer.sizes) sizes.push_back(size);
+    made.push_back(context_.make(sizes, buffer.in_model_dtype ? dtype_ : buffer.dtype));
+    context_.set_label(made.back().storage(), context_.intern(buffer.name));
+  }
+  return made;
+}
+
+ModelState::ModelState(Context& context, const model::Architecture& architecture, const model::TuningPlan& plan,
+                       const TrainOptions& options)
+    : context_(context),
+      plan_(plan),
+      dtype_(options.dtype),
+      adapter_dtype_(options.lora_in_fp32 ? DType::f32 : options.dtype),
+      input_embedding_(architecture.embedding.weight.index),
+      kinds_(architecture.layers) {
   tensor::Restore<memory::Component> component(context.component, memory::Component::parameters);
   std::vector<std::vector<NameId>> labels;
   for (const model::LayerKind& kind : architecture.kinds) {
@@ -50,37 +107,30 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
       kind_labels.push_back(context.intern(parameter.name));
     }
   }
-  add_globals(context, architecture, 0, architecture.layers_at, dtype);
+  add_globals(architecture, 0, architecture.layers_at);
   for (std::size_t i = 0; i < architecture.layers.size(); ++i) {
     tensor::Restore<std::int16_t> layer(context.layer, static_cast<std::int16_t>(i));
     context.begin_section(context.layer);
     const std::uint8_t kind = architecture.layers[i];
-    auto& made = layers_.emplace_back();
-    for (std::size_t k = 0; k < architecture.kinds[kind].parameters.size(); ++k) {
-      made.push_back(make(context, architecture.kinds[kind].parameters[k], labels[kind][k], dtype));
-    }
-    layer_buffers_.push_back(make_buffers(context, architecture.kinds[kind].buffers, dtype));
+    add_layer(architecture.kinds[kind], plan.kinds[kind], labels[kind]);
+    layer_buffers_.push_back(make_buffers(architecture.kinds[kind].buffers));
   }
   context.begin_section(memory::kNoLayer);
-  add_globals(context, architecture, architecture.layers_at, architecture.parameters.size(), dtype);
-  buffers_ = make_buffers(context, architecture.buffers, dtype);
-}
-
-std::vector<Tensor> ModelState::make_buffers(Context& context, const std::vector<model::Buffer>& buffers, DType dtype) {
-  tensor::Restore<memory::Component> component(context.component, memory::Component::buffers);
-  std::vector<Tensor> made;
-  for (const model::Buffer& buffer : buffers) {
-    Dims sizes;
-    for (const std::int64_t size : buffer.sizes) sizes.push_back(size);
-    made.push_back(context.make(sizes, buffer.in_model_dtype ? dtype : buffer.dtype));
-    context.set_label(made.back().storage(), context.intern(buffer.name));
-  }
-  return made;
+  add_globals(architecture, architecture.layers_at, architecture.parameters.size());
+  buffers_ = make_buffers(architecture.buffers);
 }
 
 const Tensor& ModelState::parameter(model::ParameterRef ref, std::int64_t layer) const {
   const auto index = static_cast<std::size_t>(ref.index);
   return ref.in_layer ? layers_[static_cast<std::size_t>(layer)][index] : globals_[index];
+}
+
+const Adapter* ModelState::adapter(model::ParameterRef weight, std::int64_t layer) const {
+  if (!plan_.adapted) return nullptr;
+  const auto index = static_cast<std::size_t>(weight.index);
+  const Adapter& found =
+      weight.in_layer ? layer_adapters_[static_cast<std::size_t>(layer)][index] : global_adapters_[index];
+  return found.a ? &found : nullptr;
 }
 
 NameId ModelState::module(model::ParameterRef ref, std::int64_t layer) const {

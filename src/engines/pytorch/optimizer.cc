@@ -1,67 +1,104 @@
 #include "engines/pytorch/optimizer.h"
 
+#include <algorithm>
+
 namespace ullage::engines::pytorch {
 
 namespace t = ullage::tensor;
 using t::Op;
 using t::Tensor;
 
-void OptimizerState::create_for(std::size_t i) {
-  const Tensor& parameter = model_.trainable()[i];
-  t::Restore<memory::Component> component(context_.component, memory::Component::optimizer);
-  std::vector<Tensor> state;
-  const auto add = [&](Tensor tensor, std::string_view label) {
-    context_.set_label(tensor.storage(), context_.intern(label));
-    state.push_back(std::move(tensor));
-  };
-  if (options_.optimizer == Optimizer::adamw) {
-    // The step counter is a host tensor unless the fused kernel reads it; with CPU kernels all is host memory.
-    if (options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda)
-      add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
-    add(t::zeros_like(parameter), "exp_avg");
-    add(t::zeros_like(parameter), "exp_avg_sq");
-  } else if (options_.optimizer == Optimizer::sgd_momentum) {
-    add(t::clone(parameter, parameter.strides()), "momentum_buffer");
+Group all_parameters(const ModelState& model) {
+  Group out(model.trainable().size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
+  return out;
+}
+
+std::vector<Group> groups_by_type(const ModelState& model, const Group& parameters) {
+  std::vector<DType> types;
+  std::vector<Group> out;
+  for (const std::size_t i : parameters) {
+    const DType type = model.trainable()[i].dtype();
+    const auto place = static_cast<std::size_t>(std::find(types.begin(), types.end(), type) - types.begin());
+    if (place == types.size()) {
+      types.push_back(type);
+      out.emplace_back().reserve(parameters.size());
+    }
+    out[place].push_back(i);
   }
-  states_.push_back(std::move(state));
+  // torch groups in a hash map of libstdc++, which puts each new type in front.
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+OptimizerState::OptimizerState(t::Context& context, const ModelState& model, const TrainOptions& options)
+    : context_(context),
+      model_(model),
+      options_(options),
+      maker_(context, options),
+      states_(model.trainable().size()),
+      created_(model.trainable().size(), 0),
+      all_(all_parameters(model)) {
+  if (options.optimizer == Optimizer::muon) {
+    for (const std::size_t i : all_) (is_muon_matrix(model, i) ? first_ : second_).push_back(i);
+  } else {
+    first_ = all_;
+  }
+  if (!options.optimizer_in_backward) return;
+  for (const std::size_t i : all_) indices_.emplace_back(model.trainable()[i].impl(), i);
+  std::sort(indices_.begin(), indices_.end());
+}
+
+void OptimizerState::create(const Group& parameters) {
+  t::Restore<memory::Component> component(context_.component, memory::Component::optimizer);
+  const Stepping s{context_, model_, options_, states_};
+  for (const std::size_t i : parameters) {
+    if (created_[i] != 0) continue;
+    created_[i] = 1;
+    const PerParameter section(s, i);
+    states_[i] = maker_.make(model_.trainable()[i], options_.optimizer == Optimizer::muon && is_muon_matrix(model_, i));
+  }
 }
 
 void OptimizerState::create() {
-  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
-    const PerParameter section(context_, model_, i);
-    create_for(i);
-  }
+  create(first_);
+  create(second_);
   context_.begin_section(memory::kNoLayer);
 }
 
-// One temporary the size of all parameters: the square roots, divided and added to in place.
-void OptimizerState::adamw_foreach() {
-  // Counters on the host are raised by a tensor of one.
-  if (!context_.policy().cuda) t::empty(context_, Op::empty, {}, DType::f32);
-  std::vector<Tensor> roots;
-  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
-    const PerParameter section(context_, model_, i);
-    const Tensor& second_moment = states_[i].back();
-    context_.record_op(Op::sqrt, 12 * second_moment.numel(), 10 * second_moment.bytes());
-    roots.push_back(context_.make(second_moment.sizes(), second_moment.strides(), second_moment.dtype()));
-  }
-  for (std::size_t i = 0; i < roots.size(); ++i) {
-    const PerParameter section(context_, model_, i);
-    roots[i].reset();
+// Adagrad makes its sums in its constructor.
+void OptimizerState::construct() {
+  if (options_.optimizer == Optimizer::adagrad) create();
+}
+
+void OptimizerState::run(const Group& parameters) {
+  const Stepping s{context_, model_, options_, states_};
+  switch (options_.optimizer) {
+    case Optimizer::adamw:
+    case Optimizer::adam: return step_adam(s, parameters, options_.optimizer_impl);
+    case Optimizer::adagrad: return step_adagrad(s, parameters);
+    case Optimizer::rmsprop: return step_rmsprop(s, parameters);
+    case Optimizer::adafactor: return step_adafactor(s, parameters);
+    case Optimizer::lion: return step_lion(s, parameters);
+    case Optimizer::sgd:
+    case Optimizer::sgd_momentum: return step_in_place(s, parameters, Op::sgd);
+    case Optimizer::adamw_8bit:
+    case Optimizer::paged_adamw_8bit:
+    case Optimizer::adamw_4bit:
+    case Optimizer::adamw_fp8: return step_in_place(s, parameters, Op::adamw);
+    case Optimizer::muon: {
+      const bool matrices = !parameters.empty() && is_muon_matrix(model_, parameters.front());
+      return matrices ? step_muon(s, parameters) : step_adam(s, parameters, OptimizerImpl::foreach);
+    }
+    case Optimizer::none: return;
   }
 }
 
-// Square root and quotient of one parameter together, with the previous parameter's denominator still bound.
-void OptimizerState::adamw_loop() {
-  Tensor denominator;
-  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
-    const PerParameter section(context_, model_, i);
-    const Tensor& second_moment = states_[i].back();
-    context_.record_op(Op::sqrt, 12 * second_moment.numel(), 10 * second_moment.bytes());
-    Tensor root = context_.make(second_moment.sizes(), second_moment.strides(), second_moment.dtype());
-    Tensor quotient = t::div_scalar(std::move(root));
-    denominator = std::move(quotient);
-  }
+// The low-bit optimizers make a parameter's states when they come to it; they step in place, so that it is all one.
+void OptimizerState::step(const Group& parameters) {
+  if (parameters.empty()) return;
+  create(parameters);
+  run(parameters);
 }
 
 void OptimizerState::step() {
@@ -69,63 +106,31 @@ void OptimizerState::step() {
   t::NoGrad no_grad(context_);
   t::Restore<memory::Phase> phase(context_.phase, memory::Phase::optimizer);
   const t::Scope named(context_, context_.intern("optimizer"));
-  if (states_.empty()) create();
-  if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::foreach) adamw_foreach();
-  else if (options_.optimizer == Optimizer::adamw && options_.optimizer_impl == OptimizerImpl::loop) adamw_loop();
-  else {
-    for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
-      const PerParameter section(context_, model_, i);
-      const Tensor& parameter = model_.trainable()[i];
-      context_.record_op(options_.optimizer == Optimizer::adamw ? Op::adamw : Op::sgd, 4 * parameter.numel(),
-                         4 * parameter.bytes());
-    }
-  }
+  step(first_);
+  if (!second_.empty()) context_.begin_section(memory::kNoLayer);
+  step(second_);
   context_.begin_section(memory::kNoLayer);
 }
 
+void OptimizerState::on_gradient(const Tensor& parameter) {
+  const auto found = std::lower_bound(indices_.begin(), indices_.end(),
+                                      std::pair<const t::TensorImpl*, std::size_t>(parameter.impl(), 0));
+  t::NoGrad no_grad(context_);
+  t::Restore<memory::Phase> phase(context_.phase, memory::Phase::optimizer);
+  const t::Scope named(context_, context_.intern("optimizer"));
+  step({found->second});
+  Tensor same = parameter;
+  same.set_grad({});
+}
+
 void OptimizerState::zero_grad() {
-  for (std::size_t i = 0; i < model_.trainable().size(); ++i) {
-    const PerParameter section(context_, model_, i);
+  const Stepping s{context_, model_, options_, states_};
+  for (const std::size_t i : all_) {
+    const PerParameter section(s, i);
     Tensor parameter = model_.trainable()[i];
     parameter.set_grad({});
   }
   context_.begin_section(memory::kNoLayer);
-}
-
-memory::BlockId clip_grad_norm(t::Context& context, const ModelState& model) {
-  t::NoGrad no_grad(context);
-  t::Restore<memory::Phase> phase(context.phase, memory::Phase::optimizer);
-  const t::Scope named(context, context.intern("clip_grad_norm"));
-  const DType dtype = model.trainable().front().dtype();
-  std::vector<Tensor> norms;
-  for (std::size_t i = 0; i < model.trainable().size(); ++i) {
-    const PerParameter section(context, model, i);
-    const Tensor& parameter = model.trainable()[i];
-    context.record_op(Op::norm, 2 * parameter.numel(), parameter.bytes());
-    norms.push_back(context.make({}, dtype));
-  }
-  context.begin_section(memory::kNoLayer);
-  Tensor total;
-  memory::BlockId stacked_block = memory::kNone;
-  {
-    const Tensor stacked = t::empty(context, Op::cat, {static_cast<std::int64_t>(norms.size())}, dtype);
-    stacked_block = stacked.storage().block;
-    total = t::empty(context, Op::norm, {}, dtype);
-  }
-  for (std::size_t i = 0; i < norms.size(); ++i) {
-    const PerParameter section(context, model, i);
-    norms[i].reset();
-  }
-  context.begin_section(memory::kNoLayer);
-  // coefficient = max_norm / (total + 1e-6), as a reciprocal times a number; then clamped, then multiplied in place.
-  Tensor coefficient;
-  {
-    const Tensor shifted = t::add_scalar(total);
-    Tensor reciprocal = t::empty(context, Op::div, {}, dtype);
-    coefficient = t::mul_scalar(std::move(reciprocal));
-  }
-  const Tensor clamped = t::empty(context, Op::maximum, {}, dtype);
-  return stacked_block;
 }
 
 }  // namespace ullage::engines::pytorch

@@ -6,12 +6,28 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "model/tuning.h"
 #include "tensor/policy.h"
 
 namespace ullage::engines::pytorch {
 
 enum class Kernels : std::uint8_t { cuda, cuda_traced, cpu };
-enum class Optimizer : std::uint8_t { adamw, sgd, sgd_momentum, none };
+enum class Optimizer : std::uint8_t {
+  adamw,
+  adam,
+  sgd,
+  sgd_momentum,
+  adagrad,
+  rmsprop,
+  adafactor,
+  lion,
+  muon,
+  adamw_8bit,
+  paged_adamw_8bit,
+  adamw_4bit,
+  adamw_fp8,
+  none
+};
 enum class OptimizerImpl : std::uint8_t { foreach, fused, loop };
 enum class Recompute : std::uint8_t { none, full };
 enum class AttentionImpl : std::uint8_t { sdpa, eager };
@@ -29,11 +45,15 @@ struct TrainOptions {
   std::optional<DType> autocast;  // type of the operators that autocast lowers; the step's forward runs under it
   Optimizer optimizer = Optimizer::adamw;
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
+  bool optimizer_in_backward = false;  // each parameter is updated as soon as its gradient is there
   Recompute recompute = Recompute::none;
   bool recompute_reentrant = false;
   AttentionImpl attention = AttentionImpl::sdpa;
   Loss loss = Loss::full;
   Step step = Step::steady;
+  model::Tuning tuning;
+  bool lora_in_fp32 = true;  // adapters; else in the weights' type
+  double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
 
@@ -42,5 +62,11 @@ struct TrainOptions {
 };
 
 tensor::Policy policy_of(const TrainOptions& options);
+
+// What an optimizer runs as by itself on a GPU, and whether it can run as `impl`.
+OptimizerImpl usual_impl(Optimizer optimizer);
+bool has_impl(Optimizer optimizer, OptimizerImpl impl);
+// Whether the optimizer is one of torch.optim's fused kernels, which unscale gradients by themselves.
+bool takes_scale(const TrainOptions& options);
 
 }  // namespace ullage::engines::pytorch

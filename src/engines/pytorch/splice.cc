@@ -12,11 +12,16 @@ using memory::Event;
 using memory::OpRecord;
 using memory::Timeline;
 
-// Layers 0 to 5 are simulated and more are put in between 2 and 3: far enough from both ends, where layers differ by
-// what lies beside them, and with neighbours on both sides to compare with.
-constexpr std::int64_t kSimulated = 6;
-constexpr std::int16_t kLeft = 2;
-constexpr std::int16_t kRight = 3;
+// So many layers are simulated, and more are put in between `left` and the next: far enough from both ends, where
+// layers differ by what lies beside them, and with neighbours on both sides to compare with. Where a part of the model
+// is frozen the graph may begin within the first layer, so that the second differs, too.
+struct Cut {
+  std::int64_t simulated = 6;
+  std::int16_t left = 2;
+  std::int16_t right() const { return static_cast<std::int16_t>(left + 1); }
+};
+
+Cut cut_of(const model::TuningPlan& plan) { return plan.all_train ? Cut{} : Cut{7, 3}; }
 
 // A section's rows in the three tables.
 struct Stretch {
@@ -103,12 +108,12 @@ class Likeness {
 
 // Every stretch in which the middle layers follow each other, with the proof that they are alike; nothing if one is
 // not.
-std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step) {
+std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step, Cut cut) {
   std::vector<Junction> found;
   const std::vector<Section>& s = step.sections;
   for (std::size_t i = 1; i + 2 < s.size(); ++i) {
-    const bool ascending = s[i].layer == kLeft && s[i + 1].layer == kRight;
-    const bool descending = s[i].layer == kRight && s[i + 1].layer == kLeft;
+    const bool ascending = s[i].layer == cut.left && s[i + 1].layer == cut.right();
+    const bool descending = s[i].layer == cut.right() && s[i + 1].layer == cut.left;
     if (!ascending && !descending) continue;
     const auto direction = static_cast<std::int16_t>(ascending ? 1 : -1);
     if (s[i - 1].layer != s[i].layer - direction || s[i + 2].layer != s[i + 1].layer + direction) return std::nullopt;
@@ -149,10 +154,11 @@ class Shift {
 
 class Splicer {
  public:
-  Splicer(RecordedStep& step, const std::vector<Junction>& junctions, std::uint32_t copies,
+  Splicer(RecordedStep& step, const std::vector<Junction>& junctions, Cut cut, std::uint32_t copies,
           tensor::Workspace& workspace)
       : step_(step),
         junctions_(junctions),
+        cut_(cut),
         copies_(copies),
         event_(junctions, &Section::event, copies),
         op_(junctions, &Section::op, copies),
@@ -163,7 +169,7 @@ class Splicer {
     for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
   }
 
-  // `layer_parameters`: parameters of one layer.
+  // `layer_parameters`: parameters of one layer that train.
   TrainRun run(std::int64_t layer_parameters) {
     stretch_stacked_norms(layer_parameters);
     Timeline& in = step_.timeline;
@@ -203,7 +209,7 @@ class Splicer {
   }
 
   std::int16_t shifted_layer(std::int16_t layer) const {
-    return layer < kRight ? layer : static_cast<std::int16_t>(layer + static_cast<std::int16_t>(copies_));
+    return layer < cut_.right() ? layer : static_cast<std::int16_t>(layer + static_cast<std::int16_t>(copies_));
   }
 
   Event shifted(Event event) const {
@@ -287,6 +293,7 @@ class Splicer {
 
   RecordedStep& step_;
   const std::vector<Junction>& junctions_;
+  Cut cut_;
   std::uint32_t copies_;
   Shift event_, op_, block_;
   std::vector<std::uint32_t> shifted_blocks_;
@@ -308,21 +315,23 @@ TrainRun whole(RecordedStep step) {
   return out;
 }
 
-std::optional<TrainRun> run_spliced(const model::Architecture& architecture,
+std::optional<TrainRun> run_spliced(const model::Architecture& architecture, const model::TuningPlan& plan,
                                     const std::function<RecordedStep(const model::Architecture&)>& run,
                                     tensor::Workspace& workspace) {
   // One kind of layer only: with several the unit to repeat would be their period.
-  if (architecture.layer_count() <= kSimulated || architecture.period() != 1) return std::nullopt;
+  const Cut cut = cut_of(plan);
+  if (architecture.layer_count() <= cut.simulated || architecture.period() != 1) return std::nullopt;
   model::Architecture few = architecture;
-  few.layers.resize(kSimulated);
+  few.layers.resize(static_cast<std::size_t>(cut.simulated));
   RecordedStep step = run(few);
-  const auto junctions = find_junctions(step);
+  const auto junctions = find_junctions(step, cut);
   if (!junctions) {
     workspace.give_back(std::move(step.timeline));
     return std::nullopt;
   }
-  return Splicer(step, *junctions, static_cast<std::uint32_t>(architecture.layer_count() - kSimulated), workspace)
-      .run(static_cast<std::int64_t>(architecture.kinds[0].parameters.size()));
+  return Splicer(step, *junctions, cut, static_cast<std::uint32_t>(architecture.layer_count() - cut.simulated),
+                 workspace)
+      .run(model::trained_tensors(plan.kinds[0]));
 }
 
 }  // namespace ullage::engines::pytorch

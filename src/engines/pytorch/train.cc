@@ -5,6 +5,7 @@
 #include "engines/pytorch/grad_scaler.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
+#include "engines/pytorch/transformers_modules.h"
 #include "model/family.h"
 #include "model/limits.h"
 #include "tensor/autocast.h"
@@ -15,15 +16,6 @@ namespace ullage::engines::pytorch {
 namespace t = ullage::tensor;
 using t::Tensor;
 
-tensor::Policy policy_of(const TrainOptions& options) {
-  switch (options.kernels) {
-    case Kernels::cuda: return t::cuda_policy(options.card);
-    case Kernels::cuda_traced: return t::cuda_traced_policy();
-    case Kernels::cpu: return t::cpu_policy();
-  }
-  return t::cuda_policy(options.card);
-}
-
 namespace {
 
 t::Autocast autocast_of(const TrainOptions& options) {
@@ -32,13 +24,13 @@ t::Autocast autocast_of(const TrainOptions& options) {
 
 class TrainStep {
  public:
-  TrainStep(const model::Architecture& architecture, const model::Family& family, const TrainOptions& options,
-            t::Workspace& workspace)
+  TrainStep(const model::Architecture& architecture, const model::Family& family, const model::TuningPlan& plan,
+            const TrainOptions& options, t::Workspace& workspace)
       : architecture_(architecture),
         family_(family),
         options_(options),
         context_(policy_of(options), workspace),
-        state_(context_, architecture, options.dtype),
+        state_(context_, architecture, plan, options),
         modules_(context_, state_, options),
         optimizer_(context_, state_, options),
         scaler_(context_, state_, options) {}
@@ -49,18 +41,18 @@ class TrainStep {
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
       context_.begin_section(memory::kNoLayer);
-      update();
+      if (!options_.optimizer_in_backward) update();
       moments_.after_step = mark("after_step");
     }
-    return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_,
-            size_of(options_.dtype)};
+    return {std::move(moments_), context_.sections(), context_.take_timeline(), stacked_norms_.block,
+            stacked_norms_.norm_bytes};
   }
 
  private:
   void update() {
     if (options_.clip_grad > 0) {
       scaler_.unscale();
-      stacked_norms_ = clip_grad_norm(context_, state_);
+      stacked_norms_ = clip_grad_norm({context_, state_, options_, no_states_});
     }
     scaler_.begin_step();
     optimizer_.step();
@@ -68,9 +60,11 @@ class TrainStep {
     if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
   }
 
-  // What an earlier step has left behind.
+  // What an earlier step, or the optimizer's constructor, has left behind.
   void prepare() {
     context_.phase = memory::Phase::setup;
+    if (options_.optimizer_in_backward) context_.gradient_listener = &optimizer_;
+    if (options_.optimizer != Optimizer::none) optimizer_.construct();
     if (options_.step != Step::steady) return;
     scaler_.create();
     for (const model::Rotary* rotary : {&architecture_.rotary, &architecture_.local_rotary}) {
@@ -162,7 +156,8 @@ class TrainStep {
   OptimizerState optimizer_;
   GradScaler scaler_;
   Moments moments_;
-  memory::BlockId stacked_norms_ = memory::kNone;
+  StackedNorms stacked_norms_;
+  std::vector<States> no_states_;
 };
 
 Expected<void> check_images(const model::Image& image, const TrainOptions& options) {
@@ -190,6 +185,15 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
   return {};
 }
 
+// Adapters are parameters that the bounds on sizes have not seen.
+Expected<void> check_adapted(const model::Architecture& architecture, const model::TuningPlan& plan,
+                             const TrainOptions& options) {
+  const model::Architecture whole = model::with_added_parameters(architecture, plan);
+  return model::check_parameters(whole, "--lora").and_then([&] {
+    return model::check_size(whole, options.micro_batch, options.seq_len);
+  });
+}
+
 }  // namespace
 
 Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice,
@@ -198,11 +202,16 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   if (family == nullptr)
     return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
   if (auto checked = check(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
+  const auto plan = model::plan_tuning(architecture, options.tuning);
+  if (!plan) return tl::unexpected<Error>(plan.error());
+  if (plan->adapted) {
+    if (auto sized = check_adapted(architecture, *plan, options); !sized) return tl::unexpected<Error>(sized.error());
+  }
   t::Workspace own;
   t::Workspace& lent = workspace == nullptr ? own : *workspace;
-  const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, options, lent).run(); };
+  const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, *plan, options, lent).run(); };
   if (splice) {
-    if (auto spliced = run_spliced(architecture, run, lent)) return *std::move(spliced);
+    if (auto spliced = run_spliced(architecture, *plan, run, lent)) return *std::move(spliced);
   }
   return whole(run(architecture));
 }

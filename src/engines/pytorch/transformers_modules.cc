@@ -10,16 +10,28 @@ using t::Dims;
 using t::Op;
 using t::Tensor;
 
+// With recompute the embedding's output is made to want a gradient, so that a checkpoint has an input that does
+// (enable_input_require_grads).
 Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids) {
   const t::Scope named(context_, scope(module.weight));
   const Tensor& weight = parameter(module.weight);
-  Tensor found = t::embedding(weight, std::move(ids));
-  if (module.scale < 0) return found;
-  Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
-  return t::mul(std::move(found), std::move(scale));
+  Tensor out = t::embedding(weight, std::move(ids));
+  if (module.scale >= 0) {
+    Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
+    out = t::mul(std::move(out), std::move(scale));
+  }
+  const bool hooked = state_.adapted() && options_.recompute != Recompute::none;
+  if (hooked && state_.is_input_embedding(module.weight) && !out.requires_grad()) out.impl()->leaf_requires_grad = true;
+  return out;
 }
 
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
+  const Adapter* adapter = state_.adapter(module.weight, context_.layer);
+  if (adapter != nullptr) return adapted_linear(module, *adapter, std::move(x));
+  return plain_linear(module, std::move(x));
+}
+
+Tensor TransformersModules::plain_linear(const model::Linear& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));
   Tensor bias = optional_parameter(module.bias);
   if (module.stored_in_out) return t::conv1d_addmm(std::move(x), parameter(module.weight), std::move(bias));

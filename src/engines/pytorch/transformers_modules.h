@@ -3,49 +3,10 @@
 
 #include <vector>
 
-#include "engines/pytorch/options.h"
+#include "engines/pytorch/model_state.h"
 #include "model/modules.h"
 
 namespace ullage::engines::pytorch {
-
-// The parameters and buffers of one model, allocated in a context.
-class ModelState {
- public:
-  ModelState(tensor::Context& context, const model::Architecture& architecture, DType dtype);
-
-  const tensor::Tensor& parameter(model::ParameterRef ref, std::int64_t layer) const;
-  // Module name of a parameter, interned: "self_attn.q_proj".
-  NameId module(model::ParameterRef ref, std::int64_t layer) const;
-  // Distinct parameters in registration order; tied ones once.
-  const std::vector<tensor::Tensor>& trainable() const { return trainable_; }
-  // The layer of trainable()[i].
-  std::int16_t layer_of(std::size_t i) const { return layers_of_[i]; }
-  // By index into the Architecture's buffers.
-  const tensor::Tensor& buffer(std::size_t index) const { return buffers_[index]; }
-  // By index into the buffers of the layer's kind.
-  const tensor::Tensor& layer_buffer(std::int32_t index, std::int64_t layer) const {
-    return layer_buffers_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(index)];
-  }
-  // Long RoPE registers its original frequencies in place of the copy when it first runs.
-  void drop_rotary_copy(const model::Rotary& rotary) { buffers_[rotary.buffer] = buffers_[rotary.buffer + 1]; }
-
- private:
-  void add_globals(tensor::Context& context, const model::Architecture& architecture, std::size_t from, std::size_t to,
-                   DType dtype);
-  tensor::Tensor make(tensor::Context& context, const model::Parameter& parameter, NameId label, DType dtype);
-  static std::vector<tensor::Tensor> make_buffers(tensor::Context& context, const std::vector<model::Buffer>& buffers,
-                                                  DType dtype);
-
-  std::vector<tensor::Tensor> globals_;
-  std::vector<NameId> global_modules_;
-  std::vector<std::vector<tensor::Tensor>> layers_;
-  std::vector<std::vector<NameId>> kind_modules_;
-  std::vector<std::uint8_t> kinds_;
-  std::vector<tensor::Tensor> buffers_;
-  std::vector<std::vector<tensor::Tensor>> layer_buffers_;
-  std::vector<tensor::Tensor> trainable_;
-  std::vector<std::int16_t> layers_of_;
-};
 
 class TransformersModules : public model::Modules {
  public:
@@ -87,6 +48,11 @@ class TransformersModules : public model::Modules {
     return source.eager_only || options_.attention == AttentionImpl::eager;
   }
   bool goes_without_mask(std::optional<std::int64_t> window, const model::MaskSource& source, std::int64_t seq);
+  tensor::Tensor plain_linear(const model::Linear& module, tensor::Tensor x);
+  tensor::Tensor adapted_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
+  tensor::Tensor dora(const model::Linear& module, const Adapter& adapter, tensor::Tensor x, tensor::Tensor base);
+  tensor::Tensor with_dora(const model::Linear& module, const Adapter& adapter, const tensor::Tensor& x,
+                           const tensor::Tensor& result);
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
   const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
   tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }

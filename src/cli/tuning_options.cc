@@ -1,0 +1,123 @@
+#include "cli/tuning_options.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace ullage::cli {
+namespace {
+
+using engines::pytorch::TrainOptions;
+using model::Tuner;
+using report::Setting;
+
+constexpr std::int64_t kMostRank = 1 << 16;
+constexpr std::size_t kMostNames = 64;
+
+constexpr std::pair<std::string_view, Tuner> kTuners[] = {
+    {"lora", Tuner::lora}, {"lora-fa", Tuner::lora_fa}, {"dora", Tuner::dora}};
+
+std::string_view name_of(Tuner tuner) {
+  for (const auto& [name, value] : kTuners) {
+    if (value == tuner) return name;
+  }
+  return "none";
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += fmt::format("{}{}", out.empty() ? "" : ",", name);
+  return out;
+}
+
+Expected<std::vector<std::string>> list(const Arguments& arguments, std::string_view option) {
+  std::vector<std::string> out;
+  if (!arguments.has(option)) return out;
+  const std::string given = arguments.text(option);
+  bool empty = false;
+  for_each_word(given, ',', [&](std::string_view word) {
+    empty = empty || word.empty();
+    out.emplace_back(word);
+  });
+  if (empty || out.empty() || out.size() > kMostNames)
+    return fail(ErrorCode::invalid_argument, std::string(option),
+                fmt::format("'{}' is no list of names of modules with commas between them", given.substr(0, 60)));
+  return out;
+}
+
+// What belongs to adapters needs them; what freezes by hand contradicts them.
+Expected<void> check_together(const Arguments& arguments) {
+  constexpr std::array kOfAdapters{"--lora-targets", "--lora-dropout", "--lora-dtype", "--modules-to-save", "--tuner"};
+  if (arguments.has("--lora")) {
+    if (!arguments.has("--freeze")) return {};
+    return fail(ErrorCode::invalid_argument, "--freeze",
+                "contradicts --lora, which freezes the whole model; leave it out");
+  }
+  for (const std::string_view option : kOfAdapters) {
+    if (arguments.has(option))
+      return fail(ErrorCode::invalid_argument, std::string(option), "needs adapters; add --lora RANK");
+  }
+  return {};
+}
+
+Tuner tuner_of(const Arguments& arguments) {
+  if (!arguments.has("--lora")) return Tuner::none;
+  const std::string given = arguments.text("--tuner", "lora");
+  for (const auto& [name, value] : kTuners) {
+    if (name == given) return value;
+  }
+  return Tuner::lora;
+}
+
+}  // namespace
+
+Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
+  if (auto checked = check_together(arguments); !checked) return checked;
+  const auto rank = arguments.integer("--lora", 0, 1, kMostRank);
+  if (!rank) return tl::unexpected<Error>(rank.error());
+  const auto dropout = arguments.number("--lora-dropout", 0);
+  if (!dropout) return tl::unexpected<Error>(dropout.error());
+  if (*dropout >= 1) return fail(ErrorCode::invalid_argument, "--lora-dropout", "must be less than 1");
+  const std::array<std::pair<std::string_view, std::vector<std::string>*>, 3> lists{{
+      {"--lora-targets", &options.tuning.targets},
+      {"--modules-to-save", &options.tuning.saved},
+      {"--freeze", &options.tuning.frozen},
+  }};
+  for (const auto& [option, names] : lists) {
+    auto given = list(arguments, option);
+    if (!given) return tl::unexpected<Error>(given.error());
+    *names = *std::move(given);
+  }
+  options.tuning.rank = *rank;
+  options.tuning.tuner = tuner_of(arguments);
+  options.lora_dropout = *dropout;
+  options.lora_in_fp32 = arguments.text("--lora-dtype", "fp32") == "fp32";
+  return {};
+}
+
+std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOptions& options,
+                                     const model::Architecture& architecture) {
+  std::vector<Setting> out{{"lora", options.tuning.rank}};
+  if (options.tuning.tuner != Tuner::none) {
+    const std::vector<std::string> targets =
+        options.tuning.targets.empty() ? model::default_lora_targets(architecture.family) : options.tuning.targets;
+    out.push_back({"tuner", std::string(name_of(options.tuning.tuner))});
+    out.push_back({"lora_targets", joined(targets)});
+    out.push_back({"lora_dropout", options.lora_dropout});
+    out.push_back({"lora_dtype", arguments.text("--lora-dtype", "fp32")});
+    if (!options.tuning.saved.empty()) out.push_back({"modules_to_save", joined(options.tuning.saved)});
+  }
+  if (!options.tuning.frozen.empty()) out.push_back({"freeze", joined(options.tuning.frozen)});
+  return out;
+}
+
+std::vector<std::pair<std::string_view, std::string>> tuning_defaults(const TrainOptions& options,
+                                                                      const model::Architecture& architecture) {
+  if (options.tuning.tuner == Tuner::none) return {};
+  return {{"--tuner", "lora"},
+          {"--lora-targets", joined(model::default_lora_targets(architecture.family))},
+          {"--lora-dropout", "0"},
+          {"--lora-dtype", "fp32"}};
+}
+
+}  // namespace ullage::cli

@@ -1,0 +1,98 @@
+// Adapted linears as PEFT writes them (src/peft/tuners/lora/layer.py).
+#include "engines/pytorch/transformers_modules.h"
+#include "tensor/record.h"
+
+namespace ullage::engines::pytorch {
+
+namespace t = ullage::tensor;
+using model::call;
+using t::Tensor;
+
+namespace {
+
+Tensor factor(const Tensor& weight, NameId module, Tensor x) {
+  const t::Scope named(weight.context(), module);
+  return t::linear(std::move(x), weight, {});
+}
+
+}  // namespace
+
+namespace {
+
+// W + the update, whose rows' lengths stay out of the graph. Nothing of it lives on but those lengths.
+Tensor row_lengths(Tensor weight_in, Tensor update_in, bool turned) {
+  Tensor weight = std::move(weight_in);
+  const Tensor update = std::move(update_in);
+  if (turned) weight = t::transpose(std::move(weight), 0, 1);
+  {
+    Tensor scaled = t::mul_scalar(update);
+    weight = t::add(weight, std::move(scaled));
+  }
+  return t::empty(weight.context(), t::Op::norm, {weight.size(0)}, weight.dtype());
+}
+
+}  // namespace
+
+// DoraLinearLayer.forward (src/peft/tuners/lora/dora.py): the update is multiplied out over a unit matrix to know the
+// rows' lengths; it stays bound, with its graph, as the cast weight does. `base` is empty where the input was dropped
+// out: then the base runs again on what is left of it.
+Tensor TransformersModules::dora(const model::Linear& module, const Adapter& adapter, Tensor x_in, Tensor base_in) {
+  const Tensor x = std::move(x_in);
+  Tensor base = std::move(base_in);
+  const auto a = [&](Tensor h) { return factor(adapter.a, adapter.a_module, std::move(h)); };
+  const auto b = [&](Tensor h) { return factor(adapter.b, adapter.b_module, std::move(h)); };
+  Tensor update;
+  {
+    const std::int64_t width = adapter.a.size(1);
+    const Tensor unit = t::empty(context_, t::Op::eye, {width, width}, adapter.a.dtype());
+    Tensor low = call(a, unit);
+    update = call(b, std::move(low));
+    update = t::transpose(std::move(update), 0, 1);
+  }
+  update = t::to(std::move(update), x.dtype());
+  const Tensor weight = t::to(parameter(module.weight), x.dtype());
+  Tensor lengths = row_lengths(weight, t::detach(update), module.stored_in_out);
+  Tensor scale = t::div(adapter.magnitude, lengths);
+  scale = t::view(std::move(scale), {1, -1});
+  Tensor low = call(a, x);
+  const Tensor high = call(b, std::move(low));
+  if (!base) base = t::linear(x, module.stored_in_out ? t::transpose(weight, 0, 1) : weight, {});
+  else if (module.bias) base = t::sub(base, parameter(module.bias));
+  Tensor shrunk = t::add_scalar(scale);
+  Tensor straight = t::mul(std::move(shrunk), base);
+  Tensor turned = t::mul(scale, high);
+  turned = t::mul_scalar(std::move(turned));
+  return t::add(std::move(straight), std::move(turned));
+}
+
+// DoraLinearVariant.forward (src/peft/tuners/lora/variants.py).
+Tensor TransformersModules::with_dora(const model::Linear& module, const Adapter& adapter, const Tensor& x,
+                                      const Tensor& result) {
+  const Tensor dropped = call([&](Tensor h) { return t::dropout(std::move(h), options_.lora_dropout); }, x);
+  const Tensor base = options_.lora_dropout > 0 ? Tensor{} : result;
+  Tensor change =
+      call([&](Tensor h, Tensor y) { return dora(module, adapter, std::move(h), std::move(y)); }, dropped, base);
+  return t::add(result, std::move(change));
+}
+
+// The input is cast to the adapter's type, the sum back to that of the module's result. Each name keeps its old tensor
+// until the new one exists.
+Tensor TransformersModules::adapted_linear(const model::Linear& module, const Adapter& adapter, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Tensor result = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
+  const DType dtype = result.dtype();
+  const t::Scope named(context_, scope(module.weight));
+  x = t::to(x, adapter.a.dtype());
+  if (adapter.magnitude) {
+    result = with_dora(module, adapter, x, result);
+    return t::to(std::move(result), dtype);
+  }
+  Tensor low = call([&](Tensor h) { return t::dropout(std::move(h), options_.lora_dropout); }, x);
+  low = call([&](Tensor h) { return factor(adapter.a, adapter.a_module, std::move(h)); }, std::move(low));
+  Tensor update = call([&](Tensor h) { return factor(adapter.b, adapter.b_module, std::move(h)); }, std::move(low));
+  update = t::mul_scalar(std::move(update));
+  result = t::add(result, std::move(update));
+  return t::to(std::move(result), dtype);
+}
+
+}  // namespace ullage::engines::pytorch

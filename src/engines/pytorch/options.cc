@@ -1,0 +1,52 @@
+#include "engines/pytorch/options.h"
+
+namespace ullage::engines::pytorch {
+
+tensor::Policy policy_of(const TrainOptions& options) {
+  switch (options.kernels) {
+    case Kernels::cuda: return tensor::cuda_policy(options.card);
+    case Kernels::cuda_traced: return tensor::cuda_traced_policy();
+    case Kernels::cpu: return tensor::cpu_policy();
+  }
+  return tensor::cuda_policy(options.card);
+}
+
+OptimizerImpl usual_impl(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adafactor:
+    case Optimizer::muon: return OptimizerImpl::loop;
+    case Optimizer::adamw_8bit:
+    case Optimizer::paged_adamw_8bit:
+    case Optimizer::adamw_4bit:
+    case Optimizer::adamw_fp8: return OptimizerImpl::fused;
+    default: return OptimizerImpl::foreach;
+  }
+}
+
+bool has_impl(Optimizer optimizer, OptimizerImpl impl) {
+  switch (optimizer) {
+    case Optimizer::rmsprop:
+    case Optimizer::adafactor:
+    case Optimizer::lion: return impl != OptimizerImpl::fused;
+    // One way each: a loop, or a kernel for each parameter.
+    case Optimizer::muon:
+    case Optimizer::adamw_8bit:
+    case Optimizer::paged_adamw_8bit:
+    case Optimizer::adamw_4bit:
+    case Optimizer::adamw_fp8: return impl == usual_impl(optimizer);
+    default: return true;
+  }
+}
+
+bool takes_scale(const TrainOptions& options) {
+  switch (options.optimizer) {
+    case Optimizer::adamw:
+    case Optimizer::adam:
+    case Optimizer::sgd:
+    case Optimizer::sgd_momentum:
+    case Optimizer::adagrad: return options.optimizer_impl == OptimizerImpl::fused;
+    default: return false;
+  }
+}
+
+}  // namespace ullage::engines::pytorch

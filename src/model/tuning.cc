@@ -1,0 +1,243 @@
+#include "model/tuning.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/lines.h"
+#include "base/nearest.h"
+#include "data/lora_targets.h"
+#include "model/config_fields.h"
+
+namespace ullage::model {
+namespace {
+
+constexpr std::string_view kAllLinear = "all-linear";
+
+// "self_attn.q_proj.weight" belongs to the module "self_attn.q_proj".
+std::string_view module_of(std::string_view parameter) { return parameter.substr(0, parameter.rfind('.')); }
+
+// Whether `name` is the last part, or parts, of the module's path.
+bool is_called(std::string_view module, std::string_view name) {
+  if (!module.ends_with(name)) return false;
+  return module.size() == name.size() || module[module.size() - name.size() - 1] == '.';
+}
+
+// As PEFT compares modules_to_save: "norm" fits "input_layernorm".
+bool ends_with(std::string_view module, std::string_view name) { return module.ends_with(name); }
+
+// Whether `name` is a part, or parts, of the module's path anywhere.
+bool lies_in(std::string_view module, std::string_view name) {
+  for (std::size_t at = module.find(name); at != std::string_view::npos; at = module.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || module[at - 1] == '.') && (end == module.size() || module[end] == '.')) return true;
+  }
+  return false;
+}
+
+// Which of the asked-for names were met, so that one that fits nothing can be said.
+class Wanted {
+ public:
+  Wanted(std::string_view option, const std::vector<std::string>& names)
+      : option_(option), names_(names), met_(names.size(), false) {}
+
+  template <class Fits>
+  bool matches(std::string_view module, Fits fits) {
+    bool any = false;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (!fits(module, names_[i])) continue;
+      met_[i] = true;
+      any = true;
+    }
+    return any;
+  }
+
+  Expected<void> all_met(const std::vector<std::string_view>& known) const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (met_[i]) continue;
+      const std::string hint = did_you_mean(nearest_names(names_[i], known));
+      std::string list;
+      for (const std::string_view name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+      return fail(
+          ErrorCode::invalid_argument, std::string(option_),
+          fmt::format("'{}' fits no module; {}", names_[i].substr(0, 60), hint.empty() ? "known are " + list : hint));
+    }
+    return {};
+  }
+
+ private:
+  std::string_view option_;
+  const std::vector<std::string>& names_;
+  std::vector<bool> met_;
+};
+
+std::string_view last_part(std::string_view module) { return module.substr(module.rfind('.') + 1); }
+
+void add_once(std::vector<std::string_view>& list, std::string_view name) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+}
+
+// The factors of a linear's update, [rank, in] and [out, rank], and DoRA's magnitude, [out].
+std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tuning) {
+  const bool turned = weight.module == ModuleKind::conv1d;
+  const Dimension& in = weight.dims[turned ? 0 : 1];
+  const Dimension& out = weight.dims[turned ? 1 : 0];
+  const Dimension rank = axis(Axis::rank, tuning.rank);
+  const std::string module(module_of(weight.name));
+  std::vector<AdapterPart> parts;
+  parts.push_back({{module + ".lora_A.weight", {rank, in}, {}}, tuning.tuner != Tuner::lora_fa});
+  parts.push_back({{module + ".lora_B.weight", {out, rank}, {}}, true});
+  if (tuning.tuner == Tuner::dora) parts.push_back({{module + ".lora_magnitude_vector.weight", {out}, {}}, true});
+  return parts;
+}
+
+class Planner {
+ public:
+  Planner(const Architecture& architecture, const Tuning& tuning, const std::vector<std::string>& targets)
+      : architecture_(architecture),
+        tuning_(tuning),
+        targets_("--lora-targets", targets),
+        saved_("--modules-to-save", tuning.saved),
+        frozen_("--freeze", tuning.frozen),
+        all_linear_(targets.size() == 1 && targets.front() == kAllLinear) {}
+
+  Expected<TuningPlan> plan() {
+    TuningPlan out;
+    out.globals = roles(architecture_.parameters);
+    for (const LayerKind& kind : architecture_.kinds) out.kinds.push_back(roles(kind.parameters));
+    out.adapted = tuning_.tuner != Tuner::none;
+    out.all_train = !out.adapted && tuning_.frozen.empty();
+    if (!all_linear_) {
+      if (auto met = targets_.all_met(linears_); !met) return tl::unexpected<Error>(met.error());
+    }
+    if (auto met = saved_.all_met(modules_); !met) return tl::unexpected<Error>(met.error());
+    if (auto met = frozen_.all_met(modules_); !met) return tl::unexpected<Error>(met.error());
+    if (parameter_totals(architecture_, out).trainable == 0)
+      return fail(ErrorCode::invalid_argument, "--freeze", "nothing is left to train; name fewer modules");
+    return out;
+  }
+
+ private:
+  bool is_target(const Parameter& parameter, std::string_view module) {
+    if (tuning_.tuner == Tuner::none) return false;
+    if (parameter.module != ModuleKind::linear && parameter.module != ModuleKind::conv1d) return false;
+    if (!module.ends_with("lm_head")) add_once(linears_, last_part(module));
+    if (all_linear_) return &parameter != head();
+    return targets_.matches(module, is_called);
+  }
+
+  // The output layer, which all-linear leaves out.
+  const Parameter* head() const {
+    const ParameterRef ref = architecture_.head.weight;
+    return ref ? &architecture_.parameters[static_cast<std::size_t>(ref.index)] : nullptr;
+  }
+
+  std::vector<ParameterRole> roles(const std::vector<Parameter>& parameters) {
+    std::vector<ParameterRole> out(parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string_view module = module_of(parameters[i].name);
+      add_once(modules_, last_part(module));
+      ParameterRole& role = out[i];
+      role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in);
+      role.copied = saved_.matches(module, ends_with);
+      if (!is_target(parameters[i], module)) continue;
+      role.adapter = adapter_of(parameters[i], tuning_);
+      std::size_t last = i;
+      while (last + 1 < parameters.size() && module_of(parameters[last + 1].name) == module) ++last;
+      out[last].adapter_of = static_cast<std::int32_t>(i);
+    }
+    return out;
+  }
+
+  const Architecture& architecture_;
+  const Tuning& tuning_;
+  Wanted targets_, saved_, frozen_;
+  bool all_linear_;
+  std::vector<std::string_view> modules_;  // last parts of the names that there are
+  std::vector<std::string_view> linears_;
+};
+
+ParameterTotals totals_of(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles) {
+  ParameterTotals out;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::int64_t elements = parameters[i].elements();
+    const bool own = !parameters[i].tied_to;
+    if (own) out.parameters += elements;
+    if (own && roles[i].trains) out.trainable += elements;
+    if (roles[i].copied) {
+      out.parameters += elements;
+      out.trainable += elements;
+    }
+    for (const AdapterPart& part : roles[i].adapter) {
+      out.parameters += part.parameter.elements();
+      out.in_adapters += part.parameter.elements();
+      if (part.trains) out.trainable += part.parameter.elements();
+    }
+  }
+  return out;
+}
+
+void add_parts(std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles) {
+  for (const ParameterRole& role : roles) {
+    for (const AdapterPart& part : role.adapter) parameters.push_back(part.parameter);
+  }
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i].copied) parameters.push_back({parameters[i].name, parameters[i].dims, {}});
+  }
+}
+
+std::string_view family_of(std::string_view line) { return quoted_after(line, "{\"model_type\":\""); }
+
+}  // namespace
+
+Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
+  std::vector<std::string> targets = tuning.targets;
+  if (targets.empty() && tuning.tuner != Tuner::none) targets = default_lora_targets(architecture.family);
+  if (targets.empty() && tuning.tuner != Tuner::none) {
+    return fail(ErrorCode::invalid_argument, "--lora-targets",
+                fmt::format("PEFT knows no targets for {}; name some, or all-linear", architecture.family));
+  }
+  return Planner(architecture, tuning, targets).plan();
+}
+
+ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan) {
+  ParameterTotals out = totals_of(architecture.parameters, plan.globals);
+  std::vector<ParameterTotals> by_kind;
+  for (std::size_t i = 0; i < plan.kinds.size(); ++i) {
+    by_kind.push_back(totals_of(architecture.kinds[i].parameters, plan.kinds[i]));
+  }
+  for (const std::uint8_t kind : architecture.layers) {
+    out.parameters += by_kind[kind].parameters;
+    out.trainable += by_kind[kind].trainable;
+    out.in_adapters += by_kind[kind].in_adapters;
+  }
+  return out;
+}
+
+Architecture with_added_parameters(const Architecture& architecture, const TuningPlan& plan) {
+  Architecture out = architecture;
+  add_parts(out.parameters, plan.globals);
+  for (std::size_t i = 0; i < plan.kinds.size(); ++i) add_parts(out.kinds[i].parameters, plan.kinds[i]);
+  return out;
+}
+
+std::int64_t trained_tensors(const std::vector<ParameterRole>& kind) {
+  std::int64_t out = 0;
+  for (const ParameterRole& role : kind) {
+    out += (role.trains ? 1 : 0) + (role.copied ? 1 : 0);
+    for (const AdapterPart& part : role.adapter) out += part.trains ? 1 : 0;
+  }
+  return out;
+}
+
+std::vector<std::string> default_lora_targets(std::string_view family) {
+  std::vector<std::string> out;
+  const std::string_view line = find_sorted_line(data::lora_targets(), family, family_of);
+  const auto row = parse_json(line, "lora_targets");
+  if (line.empty() || !row) return out;
+  for (const Json& target : row->value("targets", Json::array())) out.push_back(target.get<std::string>());
+  return out;
+}
+
+}  // namespace ullage::model

@@ -1,0 +1,69 @@
+// Training a part of a network, or what adapters add to it: which parameters train and what each module is given. Works
+// on names and axes, never on a family. Names and behaviour are those of PEFT (src/peft/tuners).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/architecture.h"
+
+namespace ullage::model {
+
+enum class Tuner : std::uint8_t {
+  none,
+  lora,
+  lora_fa,  // the first factor is frozen
+  dora,     // the update is split into a direction and a trained magnitude
+};
+
+// Names of modules are the last parts of their path, as in PEFT's target_modules: "q_proj", "mlp.up_proj".
+struct Tuning {
+  Tuner tuner = Tuner::none;  // other than none: all parameters that the model came with are frozen
+  std::int64_t rank = 0;
+  std::vector<std::string> targets;  // empty: PEFT's own for the family; "all-linear": all but the head
+  std::vector<std::string> saved;    // modules of which a copy is trained in their place
+  std::vector<std::string> frozen;   // modules, or their parents, that are not trained (without a tuner)
+};
+
+struct AdapterPart {
+  Parameter parameter;
+  bool trains = true;
+};
+
+// What happens to one parameter.
+struct ParameterRole {
+  bool trains = true;
+  bool copied = false;                     // frozen; a trained copy takes its place
+  std::vector<AdapterPart> adapter;        // of a weight: the factors A and B, and DoRA's magnitude
+  std::optional<std::int32_t> adapter_of;  // behind this parameter the adapter of that one is registered
+};
+
+// By parameter, in the order of the architecture's lists.
+struct TuningPlan {
+  std::vector<ParameterRole> globals;
+  std::vector<std::vector<ParameterRole>> kinds;
+  bool adapted = false;   // there are adapters
+  bool all_train = true;  // every parameter does
+};
+
+// Fails where a name fits no module, or where nothing is left to train.
+Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning);
+
+struct ParameterTotals {
+  std::int64_t parameters = 0;  // distinct ones, adapters and copies among them
+  std::int64_t trainable = 0;
+  std::int64_t in_adapters = 0;  // which may have a type of their own
+};
+ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan);
+
+// The architecture with what the plan adds as further parameters, for what asks about sizes only.
+Architecture with_added_parameters(const Architecture& architecture, const TuningPlan& plan);
+
+// How many tensors of one layer of a kind train.
+std::int64_t trained_tensors(const std::vector<ParameterRole>& kind);
+
+// PEFT's default targets (data/lora_targets.jsonl); empty: it knows none for the family.
+std::vector<std::string> default_lora_targets(std::string_view family);
+
+}  // namespace ullage::model

@@ -1,0 +1,49 @@
+"""Frozen models with what PEFT adds to them (PEFT's own classes; its source on PYTHONPATH)."""
+import contextlib
+
+import peft
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+def names(text):
+    return [name for name in text.split(",") if name]
+
+
+def low_rank(o):
+    return peft.LoraConfig(task_type="CAUSAL_LM", r=o.lora, lora_alpha=2 * o.lora, lora_dropout=o.lora_dropout,
+                           target_modules="all-linear" if o.lora_targets == "all-linear" else names(o.lora_targets) or None,
+                           modules_to_save=names(o.modules_to_save) or None, use_dora=o.tuner == "dora")
+
+
+def copied(parameter, memo):
+    memo[id(parameter)] = copy = torch.nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+    return copy
+
+
+@contextlib.contextmanager
+def made_in_place(device, dtype):
+    """Fake parameters can neither be moved nor copied: new ones are made where and in the type that they belong."""
+    ordinary, move = torch.get_default_dtype(), torch.nn.Module.to
+    torch.set_default_dtype(dtype)
+    torch.nn.Module.to = lambda self, *_, **__: self
+    FakeTensor.__deepcopy__ = copied
+    try:
+        with device:
+            yield
+    finally:
+        torch.set_default_dtype(ordinary)
+        torch.nn.Module.to = move
+        del FakeTensor.__deepcopy__
+
+
+def adapted(model, o):
+    """`model` with its weights frozen and adapters in the type asked for."""
+    base = next(model.parameters())
+    with made_in_place(base.device, torch.float32 if o.quantize_base else base.dtype):
+        made = peft.get_peft_model(model, low_rank(o), autocast_adapter_dtype=o.lora_dtype == "fp32")
+    if o.tuner == "lora-fa":  # peft.optimizers.create_lorafa_optimizer
+        for name, parameter in made.named_parameters():
+            if "lora_A" in name:
+                parameter.requires_grad_(False)
+    return made
