@@ -40,7 +40,8 @@ E value_of(const std::pair<std::string_view, E> (&names)[N], std::string_view na
 Expected<void> check_in_backward(const Arguments& arguments) {
   if (!arguments.has("--optimizer-in-backward")) return {};
   for (const std::string_view option : {"--clip-grad", "--grad-accum", "--grad-scaler"}) {
-    if (!arguments.has(option) || arguments.text(option) == "1") continue;
+    const bool one = option == "--grad-accum" && arguments.text(option) == "1";
+    if (!arguments.has(option) || one) continue;
     return fail(ErrorCode::invalid_argument, "--optimizer-in-backward",
                 fmt::format("contradicts {}, which needs all gradients; leave one out", option));
   }

@@ -40,7 +40,7 @@ constexpr OptionSpec kTrain[] = {
     {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
-    {"--loss", "full|none", Text::opt_loss, "full|none", "chunked|fused"},
+    {"--loss", "full|fused|none", Text::opt_loss, "full|fused|none", "chunked"},
     {"--lora", "R", Text::opt_lora},
     {"--lora-targets", "a,b", Text::opt_lora_targets},
     {"--lora-dropout", "P", Text::opt_lora_dropout},
@@ -48,6 +48,8 @@ constexpr OptionSpec kTrain[] = {
     {"--tuner", "lora|lora-fa|dora", Text::opt_tuner, "lora|lora-fa|dora", "ia3|prefix|prompt|adapter|adapter-v2"},
     {"--modules-to-save", "a,b", Text::opt_modules_to_save},
     {"--freeze", "a,b", Text::opt_freeze},
+    {"--quantize-base", "nf4|nf4-dq|fp4|int8", Text::opt_quantize_base, "nf4|nf4-dq|fp4|int8", "gptq|awq"},
+    {"--prepare-kbit", "", Text::opt_prepare_kbit},
     {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
     {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
     {"--modules", "transformers", Text::opt_modules, "transformers",
@@ -63,7 +65,7 @@ constexpr std::string_view kTrainLater =
     "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
-    "--cuda-graph-scope --quantize-base --prepare-kbit --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
+    "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
     "--load --advise --timeline --sweep --why";

@@ -55,7 +55,7 @@ constexpr Named<Precision> kPrecisions[] = {{"bf16", {DType::bf16, {}}},
 constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa},
                                                     {"eager", pt::AttentionImpl::eager}};
 constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
-constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"none", pt::Loss::none}};
+constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"fused", pt::Loss::fused}, {"none", pt::Loss::none}};
 constexpr Named<pt::Step> kSteps[] = {
     {"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
 
@@ -96,6 +96,17 @@ Expected<void> check_belongs(const Arguments& arguments, const model::Architectu
       return fail(ErrorCode::invalid_argument, std::string(option),
                   fmt::format("{} takes images; leave this option out", architecture.name));
   }
+  return {};
+}
+
+// Liger's loss as transformers' models get it: one kernel over hidden states and the head's weight.
+Expected<void> check_loss(const Arguments& arguments, const model::Architecture& architecture) {
+  if (arguments.text("--loss") != "fused") return {};
+  if (is_image(architecture)) {
+    return fail(ErrorCode::invalid_argument, "--loss", "fused belongs to language models; leave it out");
+  }
+  if (arguments.text("--precision").starts_with("amp-")) return not_in_this_version("--loss", "fused under autocast");
+  if (architecture.head.bias) return not_in_this_version("--loss", "fused with a head that has a bias");
   return {};
 }
 
@@ -244,6 +255,7 @@ Expected<void> check_all(const Arguments& arguments, const model::Architecture& 
   return check_version(arguments, "--torch", kTorch)
       .and_then([&] { return check_version(arguments, "--transformers", kTransformers); })
       .and_then([&] { return check_belongs(arguments, architecture); })
+      .and_then([&] { return check_loss(arguments, architecture); })
       .and_then([&] { return check_contradictions(arguments); });
 }
 

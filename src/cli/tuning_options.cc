@@ -8,6 +8,7 @@ namespace ullage::cli {
 namespace {
 
 using engines::pytorch::TrainOptions;
+using model::BaseFormat;
 using model::Tuner;
 using report::Setting;
 
@@ -16,6 +17,25 @@ constexpr std::size_t kMostNames = 64;
 
 constexpr std::pair<std::string_view, Tuner> kTuners[] = {
     {"lora", Tuner::lora}, {"lora-fa", Tuner::lora_fa}, {"dora", Tuner::dora}};
+
+constexpr std::pair<std::string_view, BaseFormat> kFormats[] = {
+    {"nf4", BaseFormat::nf4}, {"nf4-dq", BaseFormat::nf4_dq}, {"fp4", BaseFormat::fp4}, {"int8", BaseFormat::int8}};
+
+// bitsandbytes keeps weights for adapters only; its kernels for a processor are others.
+Expected<void> check_quantised(const Arguments& arguments) {
+  if (!arguments.has("--quantize-base")) {
+    if (!arguments.has("--prepare-kbit")) return {};
+    return fail(ErrorCode::invalid_argument, "--prepare-kbit", "prepares a quantised model; add --quantize-base");
+  }
+  if (!arguments.has("--lora"))
+    return fail(ErrorCode::invalid_argument, "--quantize-base", "leaves nothing to train; add --lora RANK");
+  if (arguments.text("--tuner") == "dora") return not_in_this_version("--quantize-base", "with --tuner dora");
+  if (arguments.text("--kernels") == "cpu") return not_in_this_version("--quantize-base", "with --kernels cpu");
+  const bool reentrant = arguments.has("--recompute-reentrant");
+  if (arguments.text("--quantize-base") == "int8" && arguments.text("--recompute", "none") != "none" && !reentrant)
+    return not_in_this_version("--quantize-base", "int8 with --recompute that is not reentrant");
+  return {};
+}
 
 std::string_view name_of(Tuner tuner) {
   for (const auto& [name, value] : kTuners) {
@@ -34,11 +54,8 @@ Expected<std::vector<std::string>> list(const Arguments& arguments, std::string_
   std::vector<std::string> out;
   if (!arguments.has(option)) return out;
   const std::string given = arguments.text(option);
-  bool empty = false;
-  for_each_word(given, ',', [&](std::string_view word) {
-    empty = empty || word.empty();
-    out.emplace_back(word);
-  });
+  for_each_word(given, ',', [&](std::string_view word) { out.emplace_back(word); });
+  const bool empty = given.starts_with(',') || given.ends_with(',') || given.find(",,") != std::string::npos;
   if (empty || out.empty() || out.size() > kMostNames)
     return fail(ErrorCode::invalid_argument, std::string(option),
                 fmt::format("'{}' is no list of names of modules with commas between them", given.substr(0, 60)));
@@ -73,6 +90,7 @@ Tuner tuner_of(const Arguments& arguments) {
 
 Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
   if (auto checked = check_together(arguments); !checked) return checked;
+  if (auto checked = check_quantised(arguments); !checked) return checked;
   const auto rank = arguments.integer("--lora", 0, 1, kMostRank);
   if (!rank) return tl::unexpected<Error>(rank.error());
   const auto dropout = arguments.number("--lora-dropout", 0);
@@ -90,6 +108,10 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
   }
   options.tuning.rank = *rank;
   options.tuning.tuner = tuner_of(arguments);
+  for (const auto& [name, format] : kFormats) {
+    if (arguments.text("--quantize-base") == name) options.tuning.base = format;
+  }
+  options.tuning.prepared = arguments.has("--prepare-kbit");
   options.lora_dropout = *dropout;
   options.lora_in_fp32 = arguments.text("--lora-dtype", "fp32") == "fp32";
   return {};
@@ -106,6 +128,10 @@ std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOpti
     out.push_back({"lora_dropout", options.lora_dropout});
     out.push_back({"lora_dtype", arguments.text("--lora-dtype", "fp32")});
     if (!options.tuning.saved.empty()) out.push_back({"modules_to_save", joined(options.tuning.saved)});
+  }
+  if (options.tuning.base != BaseFormat::plain) {
+    out.push_back({"quantize_base", arguments.text("--quantize-base")});
+    out.push_back({"prepare_kbit", options.tuning.prepared});
   }
   if (!options.tuning.frozen.empty()) out.push_back({"freeze", joined(options.tuning.frozen)});
   return out;

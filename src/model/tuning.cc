@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "data/lora_targets.h"
 #include "model/config_fields.h"
+#include "tensor/quantised.h"
 
 namespace ullage::model {
 namespace {
@@ -92,6 +93,10 @@ std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tunin
   return parts;
 }
 
+bool is_linear(const Parameter& parameter) {
+  return parameter.module == ModuleKind::linear || parameter.module == ModuleKind::conv1d;
+}
+
 class Planner {
  public:
   Planner(const Architecture& architecture, const Tuning& tuning, const std::vector<std::string>& targets)
@@ -107,6 +112,7 @@ class Planner {
     out.globals = roles(architecture_.parameters);
     for (const LayerKind& kind : architecture_.kinds) out.kinds.push_back(roles(kind.parameters));
     out.adapted = tuning_.tuner != Tuner::none;
+    out.base = tuning_.base;
     out.all_train = !out.adapted && tuning_.frozen.empty();
     if (!all_linear_) {
       if (auto met = targets_.all_met(linears_); !met) return tl::unexpected<Error>(met.error());
@@ -121,7 +127,7 @@ class Planner {
  private:
   bool is_target(const Parameter& parameter, std::string_view module) {
     if (tuning_.tuner == Tuner::none) return false;
-    if (parameter.module != ModuleKind::linear && parameter.module != ModuleKind::conv1d) return false;
+    if (!is_linear(parameter)) return false;
     if (!module.ends_with("lm_head")) add_once(linears_, last_part(module));
     if (all_linear_) return &parameter != head();
     return targets_.matches(module, is_called);
@@ -141,6 +147,9 @@ class Planner {
       ParameterRole& role = out[i];
       role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in);
       role.copied = saved_.matches(module, ends_with);
+      role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) && &parameters[i] != head();
+      out[i].beside_quantised =
+          i > 0 && (out[i - 1].quantised || out[i - 1].beside_quantised) && module_of(parameters[i - 1].name) == module;
       if (!is_target(parameters[i], module)) continue;
       role.adapter = adapter_of(parameters[i], tuning_);
       std::size_t last = i;
@@ -158,13 +167,27 @@ class Planner {
   std::vector<std::string_view> linears_;
 };
 
-ParameterTotals totals_of(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles) {
+// Bytes of one quantised weight with its tables.
+std::int64_t bytes_of(const Parameter& weight, BaseFormat format) {
+  if (format == BaseFormat::int8) {
+    return tensor::eight_bit_bytes(weight.elements(), weight.dims[weight.module == ModuleKind::conv1d ? 1 : 0].size());
+  }
+  return tensor::four_bit_bytes(weight.elements(), format == BaseFormat::nf4_dq);
+}
+
+ParameterTotals totals_of(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles,
+                          BaseFormat base) {
   ParameterTotals out;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t elements = parameters[i].elements();
     const bool own = !parameters[i].tied_to;
     if (own) out.parameters += elements;
     if (own && roles[i].trains) out.trainable += elements;
+    if (own && roles[i].beside_quantised && base != BaseFormat::int8) out.cast_biases += elements;
+    if (own && roles[i].quantised) {
+      out.quantised += elements;
+      out.quantised_bytes += bytes_of(parameters[i], base);
+    }
     if (roles[i].copied) {
       out.parameters += elements;
       out.trainable += elements;
@@ -189,9 +212,18 @@ void add_parts(std::vector<Parameter>& parameters, const std::vector<ParameterRo
 
 std::string_view family_of(std::string_view line) { return quoted_after(line, "{\"model_type\":\""); }
 
+// Everything trains, as it mostly does: no name needs to be looked at.
+TuningPlan plan_all(const Architecture& architecture) {
+  TuningPlan out;
+  out.globals.resize(architecture.parameters.size());
+  for (const LayerKind& kind : architecture.kinds) out.kinds.emplace_back(kind.parameters.size());
+  return out;
+}
+
 }  // namespace
 
 Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
+  if (tuning.tuner == Tuner::none && tuning.frozen.empty()) return plan_all(architecture);
   std::vector<std::string> targets = tuning.targets;
   if (targets.empty() && tuning.tuner != Tuner::none) targets = default_lora_targets(architecture.family);
   if (targets.empty() && tuning.tuner != Tuner::none) {
@@ -202,15 +234,18 @@ Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning&
 }
 
 ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan) {
-  ParameterTotals out = totals_of(architecture.parameters, plan.globals);
+  ParameterTotals out = totals_of(architecture.parameters, plan.globals, plan.base);
   std::vector<ParameterTotals> by_kind;
   for (std::size_t i = 0; i < plan.kinds.size(); ++i) {
-    by_kind.push_back(totals_of(architecture.kinds[i].parameters, plan.kinds[i]));
+    by_kind.push_back(totals_of(architecture.kinds[i].parameters, plan.kinds[i], plan.base));
   }
   for (const std::uint8_t kind : architecture.layers) {
     out.parameters += by_kind[kind].parameters;
     out.trainable += by_kind[kind].trainable;
     out.in_adapters += by_kind[kind].in_adapters;
+    out.quantised += by_kind[kind].quantised;
+    out.quantised_bytes += by_kind[kind].quantised_bytes;
+    out.cast_biases += by_kind[kind].cast_biases;
   }
   return out;
 }

@@ -17,6 +17,15 @@ enum class Tuner : std::uint8_t {
   dora,     // the update is split into a direction and a trained magnitude
 };
 
+// The form that a frozen model's linear layers are kept in; all but the head's.
+enum class BaseFormat : std::uint8_t {
+  plain,
+  nf4,
+  nf4_dq,  // the maxima of the blocks are quantised, too
+  fp4,
+  int8,  // LLM.int8()
+};
+
 // Names of modules are the last parts of their path, as in PEFT's target_modules: "q_proj", "mlp.up_proj".
 struct Tuning {
   Tuner tuner = Tuner::none;  // other than none: all parameters that the model came with are frozen
@@ -24,6 +33,8 @@ struct Tuning {
   std::vector<std::string> targets;  // empty: PEFT's own for the family; "all-linear": all but the head
   std::vector<std::string> saved;    // modules of which a copy is trained in their place
   std::vector<std::string> frozen;   // modules, or their parents, that are not trained (without a tuner)
+  BaseFormat base = BaseFormat::plain;
+  bool prepared = false;  // what is not quantised is cast to fp32 (prepare_model_for_kbit_training)
 };
 
 struct AdapterPart {
@@ -34,6 +45,8 @@ struct AdapterPart {
 // What happens to one parameter.
 struct ParameterRole {
   bool trains = true;
+  bool quantised = false;
+  bool beside_quantised = false;           // a bias of such a weight's module
   bool copied = false;                     // frozen; a trained copy takes its place
   std::vector<AdapterPart> adapter;        // of a weight: the factors A and B, and DoRA's magnitude
   std::optional<std::int32_t> adapter_of;  // behind this parameter the adapter of that one is registered
@@ -45,6 +58,7 @@ struct TuningPlan {
   std::vector<std::vector<ParameterRole>> kinds;
   bool adapted = false;   // there are adapters
   bool all_train = true;  // every parameter does
+  BaseFormat base = BaseFormat::plain;
 };
 
 // Fails where a name fits no module, or where nothing is left to train.
@@ -53,7 +67,10 @@ Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning&
 struct ParameterTotals {
   std::int64_t parameters = 0;  // distinct ones, adapters and copies among them
   std::int64_t trainable = 0;
-  std::int64_t in_adapters = 0;  // which may have a type of their own
+  std::int64_t in_adapters = 0;      // which may have a type of their own
+  std::int64_t quantised = 0;        // elements of quantised weights
+  std::int64_t quantised_bytes = 0;  // what they and their tables take
+  std::int64_t cast_biases = 0;      // elements beside four-bit weights, which are cast to what those compute in
 };
 ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan);
 

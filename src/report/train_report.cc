@@ -28,14 +28,9 @@ ModelFacts model_facts(const TrainQuestion& question) {
   // The step has run, so there is a plan.
   const auto plan = model::plan_tuning(question.architecture, question.options.tuning);
   const model::ParameterTotals totals = model::parameter_totals(question.architecture, plan.value());
-  const std::int64_t size = size_of(question.options.dtype);
-  const std::int64_t adapter_size = question.options.lora_in_fp32 ? size_of(DType::f32) : size;
-  return {question.architecture.name,
-          question.architecture.family,
-          totals.parameters,
-          totals.trainable,
-          totals.parameters,
-          multiply_saturated(totals.parameters - totals.in_adapters, size) + totals.in_adapters * adapter_size};
+  return {question.architecture.name, question.architecture.family,
+          totals.parameters,          totals.trainable,
+          totals.parameters,          engines::pytorch::parameter_bytes(totals, question.options)};
 }
 
 DeviceFacts device_facts(const hardware::Gpu* gpu) {
@@ -213,6 +208,9 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);
+  const model::BaseFormat base = question.options.tuning.base;
+  if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
+  else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,
                    {{"gpu", question.gpu->name},

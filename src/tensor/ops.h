@@ -38,6 +38,7 @@ std::vector<Tensor> split(Tensor x, std::initializer_list<std::int64_t> sizes, i
 
 // --- copies ----------------------------------------------------------------------------------------------------------
 Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
+Tensor clone_in_graph(Tensor x);                      // with x's strides
 Tensor contiguous(Tensor x);                         // the same tensor if it is already
 Tensor copy_contiguous(Tensor x);                    // a copy even then
 Tensor reshape(Tensor x, Dims sizes);                // a view where possible, else a copy
@@ -138,6 +139,8 @@ Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tens
                                     bool grouped);
 // logits [n, classes], targets [n]; mean reduction.
 Tensor cross_entropy(Tensor logits, Tensor targets);
+// The same of x [n, hidden] times weight [classes, hidden], whose logits never exist as a whole (Liger).
+Tensor fused_linear_cross_entropy(Tensor x, Tensor weight, Tensor targets);
 
 // x [n, channels, h, w], weight [out, in/groups, kh, kw], bias [out] or empty; square stride and padding.
 struct Conv2d {

@@ -226,7 +226,9 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   if (x.context().autocast.enabled) return in_low_precision(x.context(), linear, x, weight, bias);
-  if (views_are_plain(x, weight, bias)) return linear_in_one(x, weight, bias);
+  // Who listens to gradients hears of the weight's only after its view's node, when those of the product are delivered.
+  const bool listened_to = x.context().gradient_listener != nullptr;
+  if (!listened_to && views_are_plain(x, weight, bias)) return linear_in_one(x, weight, bias);
   // Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
   // the input without a bias, behind it with one.
   Tensor turned;

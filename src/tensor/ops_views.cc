@@ -247,6 +247,12 @@ Tensor clone(const Tensor& x, const Dims& strides) {
   return copy_with_strides(x.context(), Op::clone, x, strides, x.dtype());
 }
 
+Tensor clone_in_graph(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Recording record(x.context(), clone_backward, {&x});
+  return record.finish(clone(x, strides_like(x.sizes(), x.strides())));
+}
+
 Tensor contiguous(Tensor x_in) {
   Tensor x = std::move(x_in);
   return x.contiguous() ? x : copy_contiguous(std::move(x));

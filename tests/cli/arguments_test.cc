@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <set>
 
 #include "cli/help.h"
@@ -61,6 +62,16 @@ bool is_choice_somewhere(const CommandSpec& command, std::string_view value) {
   return false;
 }
 
+// Whether a text holds the word by itself: "fp8" is no part of "adamw-fp8".
+bool holds_word(const std::string& text, std::string_view word) {
+  const auto joins = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !joins(text[at - 1])) && (end == text.size() || !joins(text[end]))) return true;
+  }
+  return false;
+}
+
 TEST(Help, NamesEveryOptionAndNothingThatIsNotBuilt) {
   for (const CommandSpec& command : commands()) {
     for (const auto language : {report::Language::en, report::Language::zh}) {
@@ -69,7 +80,7 @@ TEST(Help, NamesEveryOptionAndNothingThatIsNotBuilt) {
         EXPECT_NE(help.find(option.name), std::string::npos) << option.name;
         for_each_word(option.later, '|', [&](std::string_view value) {
           if (value == "max" || is_choice_somewhere(command, value)) return;
-          EXPECT_EQ(help.find(value), std::string::npos) << value;
+          EXPECT_FALSE(holds_word(help, value)) << value;
         });
       }
       for_each_word(command.later, ' ', [&](std::string_view option) {

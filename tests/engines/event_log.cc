@@ -52,6 +52,12 @@ bool read_tuning(TrainOptions& o, const std::string& key, const std::string& val
     o.tuning.tuner = pick(tuners, value);
   } else if (key == "--modules-to-save") {
     o.tuning.saved = words(value);
+  } else if (key == "--quantize-base") {
+    const std::map<std::string, model::BaseFormat> formats{{"nf4", model::BaseFormat::nf4},
+                                                           {"nf4-dq", model::BaseFormat::nf4_dq},
+                                                           {"fp4", model::BaseFormat::fp4},
+                                                           {"int8", model::BaseFormat::int8}};
+    o.tuning.base = pick(formats, value);
   } else if (key == "--freeze") {
     o.tuning.frozen = words(value);
   } else {
@@ -87,6 +93,10 @@ TrainOptions read_options(const std::string& line) {
       (key == "--recompute-reentrant" ? o.recompute_reentrant : o.optimizer_in_backward) = true;
       continue;
     }
+    if (key == "--prepare-kbit") {
+      o.tuning.prepared = true;
+      continue;
+    }
     if (key == "--grad-scaler") {
       o.grad_scaler = true;
       continue;
@@ -103,7 +113,7 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
     else if (key == "--optimizer-impl") impl_given = true, o.optimizer_impl = pick(impls, value);
     else if (key == "--recompute") o.recompute = value == "full" ? Recompute::full : Recompute::none;
-    else if (key == "--loss") o.loss = value == "none" ? Loss::none : Loss::full;
+    else if (key == "--loss") o.loss = value == "none" ? Loss::none : value == "fused" ? Loss::fused : Loss::full;
     else if (key == "--step") o.step = pick(steps, value);
     else if (key == "--clip-grad") o.clip_grad = std::stod(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;

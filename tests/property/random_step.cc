@@ -86,17 +86,40 @@ TrainOptions draw_options(Dice& dice) {
   return o;
 }
 
-// Adapters on every linear, or a frozen part.
-void draw_tuning(Dice& dice, TrainOptions& o, bool gpt2) {
-  if (dice.once_in(5)) o.tuning.frozen = {gpt2 ? "attn" : "self_attn"};
+std::string last_part(const model::Parameter& parameter) {
+  const std::string module = parameter.name.substr(0, parameter.name.rfind('.'));
+  return module.substr(module.rfind('.') + 1);
+}
+
+// The name of a random module of the first kind of layer, with a weight of so many dimensions.
+std::string module_name(Dice& dice, const model::Architecture& architecture, std::size_t dims) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : architecture.kinds[0].parameters) {
+    const bool linear = parameter.module == model::ModuleKind::linear || parameter.module == model::ModuleKind::conv1d;
+    if (parameter.dims.size() == dims && (dims == 1 || linear)) names.push_back(last_part(parameter));
+  }
+  return names.empty() ? "" : names[static_cast<std::size_t>(dice.between(0, static_cast<int>(names.size()) - 1))];
+}
+
+// Adapters on some linears or all, or a frozen part.
+void draw_tuning(Dice& dice, TrainOptions& o, const model::Architecture& architecture) {
+  const std::string linear = module_name(dice, architecture, 2);
+  const std::string norm = module_name(dice, architecture, 1);
+  if (linear.empty() || norm.empty()) return;
+  if (dice.once_in(5)) o.tuning.frozen = {linear};
   if (!o.tuning.frozen.empty() || !dice.once_in(3)) return;
   o.tuning.tuner = dice.any_of<model::Tuner>({model::Tuner::lora, model::Tuner::lora_fa, model::Tuner::dora});
   o.tuning.rank = dice.between(1, 4);
-  o.tuning.targets = {
-      dice.any_of<std::string>({"all-linear", gpt2 ? "c_attn" : "q_proj", gpt2 ? "mlp.c_proj" : "down_proj"})};
-  if (dice.once_in(3)) o.tuning.saved = {gpt2 ? "ln_f" : "norm"};
+  o.tuning.targets = {dice.any_of<std::string>({"all-linear", linear})};
+  if (dice.once_in(3)) o.tuning.saved = {norm};
   o.lora_dropout = dice.once_in(2) ? 0.1 : 0.0;
   o.lora_in_fp32 = dice.once_in(2);
+  const bool reentrant = o.recompute == Recompute::full && o.recompute_reentrant;
+  if (o.kernels == Kernels::cpu || o.tuning.tuner == model::Tuner::dora || !dice.once_in(2)) return;
+  o.tuning.base = dice.any_of<model::BaseFormat>(
+      {model::BaseFormat::nf4, model::BaseFormat::nf4_dq, model::BaseFormat::fp4, model::BaseFormat::int8});
+  o.tuning.prepared = reentrant || dice.once_in(2);
+  if (o.tuning.base == model::BaseFormat::int8 && !reentrant) o.recompute = Recompute::none;
 }
 
 }  // namespace
@@ -136,7 +159,7 @@ RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
   EXPECT_TRUE(architecture) << setup.config << ": " << to_string(architecture.error());
   if (architecture) setup.architecture = *std::move(architecture);
   setup.options = draw_options(dice);
-  draw_tuning(dice, setup.options, family == "gpt2");
+  draw_tuning(dice, setup.options, setup.architecture);
   return setup;
 }
 

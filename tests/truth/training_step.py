@@ -43,7 +43,7 @@ def parse_options(words):
     p.add_argument("--recompute", choices=["none", "full"], default="none")
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
-    p.add_argument("--loss", choices=["full", "none"], default="full")
+    p.add_argument("--loss", choices=["full", "fused", "none"], default="full")
     p.add_argument("--lora", type=int, default=0)
     p.add_argument("--lora-targets", default="")
     p.add_argument("--lora-dropout", type=float, default=0.0)
@@ -80,6 +80,9 @@ def language_model(config, o):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.precision],
                                                               attn_implementation=o.attention)
     model.train()
+    if o.loss == "fused":
+        from fused_loss import fuse
+        fuse(model)
     if o.recompute == "full":
         model.gradient_checkpointing_enable({"use_reentrant": o.recompute_reentrant})
     if o.quantize_base:

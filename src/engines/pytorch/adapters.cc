@@ -75,6 +75,42 @@ Tensor TransformersModules::with_dora(const model::Linear& module, const Adapter
   return t::add(result, std::move(change));
 }
 
+// B(A(dropout(x))) * scaling
+Tensor TransformersModules::update_of(const Adapter& adapter, Tensor x) {
+  Tensor low = call([&](Tensor h) { return t::dropout(std::move(h), options_.lora_dropout); }, std::move(x));
+  low = call([&](Tensor h) { return factor(adapter.a, adapter.a_module, std::move(h)); }, std::move(low));
+  Tensor update = call([&](Tensor h) { return factor(adapter.b, adapter.b_module, std::move(h)); }, std::move(low));
+  return t::mul_scalar(std::move(update));
+}
+
+// Beside quantised weights (src/peft/tuners/lora/bnb.py): the result of a four-bit product is copied first; nothing is
+// cast under autocast.
+Tensor TransformersModules::adapted_quantised(const model::Linear& module, const Adapter& adapter, bool four_bit,
+                                              Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Tensor result = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
+  const t::Scope named(context_, scope(module.weight));
+  if (four_bit) result = t::clone_in_graph(result);
+  const bool casts = !context_.autocast.enabled;
+  if (casts) x = t::to(x, adapter.a.dtype());
+  Tensor update = update_of(adapter, x);
+  if (casts) update = t::to(update, result.dtype());
+  result = t::add(result, update);
+  return result;
+}
+
+// Linear4bit.forward and Linear8bitLt.forward (bitsandbytes/nn/modules.py).
+Tensor TransformersModules::quantised_linear(const model::Linear& module, const Quantised& weight, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Tensor bias = optional_parameter(module.bias);
+  if (weight.eight.codes) return t::matmul_8bit(std::move(x), weight.eight, std::move(bias));
+  const DType given = x.dtype();
+  x = t::to(x, compute_dtype(options_));
+  if (bias) bias = t::to(bias, compute_dtype(options_));
+  Tensor out = t::matmul_4bit(x, weight.four, bias);
+  return t::to(std::move(out), given);
+}
+
 // The input is cast to the adapter's type, the sum back to that of the module's result. Each name keeps its old tensor
 // until the new one exists.
 Tensor TransformersModules::adapted_linear(const model::Linear& module, const Adapter& adapter, Tensor x_in) {
@@ -87,10 +123,7 @@ Tensor TransformersModules::adapted_linear(const model::Linear& module, const Ad
     result = with_dora(module, adapter, x, result);
     return t::to(std::move(result), dtype);
   }
-  Tensor low = call([&](Tensor h) { return t::dropout(std::move(h), options_.lora_dropout); }, x);
-  low = call([&](Tensor h) { return factor(adapter.a, adapter.a_module, std::move(h)); }, std::move(low));
-  Tensor update = call([&](Tensor h) { return factor(adapter.b, adapter.b_module, std::move(h)); }, std::move(low));
-  update = t::mul_scalar(std::move(update));
+  Tensor update = update_of(adapter, x);
   result = t::add(result, std::move(update));
   return t::to(std::move(result), dtype);
 }

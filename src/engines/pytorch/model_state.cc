@@ -29,6 +29,26 @@ Tensor ModelState::make(const model::Parameter& parameter, NameId label, DType d
   return made;
 }
 
+// A quantised weight is kept as [out, in]. A bias beside it is cast to the type that they compute in.
+Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, const model::ParameterRole& role,
+                               std::vector<Quantised>& quantised) {
+  if (plan_.base == model::BaseFormat::plain) return make(parameter, label, dtype_, role.trains);
+  Quantised& form = quantised.emplace_back();  // empty where the weight stays plain
+  if (!role.quantised) {
+    const bool cast = role.beside_quantised && plan_.base != model::BaseFormat::int8;
+    return make(parameter, label, cast ? compute_dtype(options_) : dtype_, role.trains);
+  }
+  const Dims stored = sizes_of(parameter);
+  const bool turned = parameter.module == model::ModuleKind::conv1d;
+  const Dims shape{stored[turned ? 1 : 0], stored[turned ? 0 : 1]};
+  if (plan_.base == model::BaseFormat::int8) form.eight = tensor::make_eight_bit(context_, shape);
+  else form.four = tensor::make_four_bit(context_, shape, quantised_from(options_),
+                                         plan_.base == model::BaseFormat::nf4_dq);
+  const Tensor& made = form.four.packed ? form.four.packed : form.eight.codes;
+  context_.set_label(made.storage(), label);
+  return made;
+}
+
 Adapter ModelState::make_adapter(const std::vector<model::AdapterPart>& parts) {
   Adapter out;
   Tensor* const places[] = {&out.a, &out.b, &out.magnitude};
@@ -55,8 +75,13 @@ void ModelState::add_globals(const model::Architecture& architecture, std::size_
     const model::ParameterRole& role = plan_.globals[i];
     global_modules_.push_back(context_.intern(module_name(parameter.name)));
     const NameId label = context_.intern(parameter.name);
-    Tensor original = parameter.tied_to ? global_originals_[static_cast<std::size_t>(*parameter.tied_to)]
-                                        : make(parameter, label, dtype_, role.trains);
+    Tensor original;
+    if (parameter.tied_to) {
+      original = global_originals_[static_cast<std::size_t>(*parameter.tied_to)];
+      if (plan_.base != model::BaseFormat::plain) global_quantised_.emplace_back();
+    } else {
+      original = make_weight(parameter, label, role, global_quantised_);
+    }
     global_originals_.push_back(original);
     globals_.push_back(role.copied ? make(parameter, label, dtype_, true) : std::move(original));
     add_adapter(global_adapters_, plan_.globals, i);
@@ -67,8 +92,9 @@ void ModelState::add_layer(const model::LayerKind& kind, const std::vector<model
                            const std::vector<NameId>& labels) {
   auto& made = layers_.emplace_back();
   auto& adapters = layer_adapters_.emplace_back();
+  auto& quantised = layer_quantised_.emplace_back();
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
-    made.push_back(make(kind.parameters[i], labels[i], dtype_, roles[i].trains));
+    made.push_back(make_weight(kind.parameters[i], labels[i], roles[i], quantised));
     if (roles[i].copied) {
       layer_originals_.push_back(std::move(made.back()));
       made.back() = make(kind.parameters[i], labels[i], dtype_, true);
@@ -83,7 +109,7 @@ std::vector<Tensor> ModelState::make_buffers(const std::vector<model::Buffer>& b
   for (const model::Buffer& buffer : buffers) {
     Dims sizes;
     for (const std::int64_t size : buffer.sizes) sizes.push_back(size);
-    made.push_back(context_.make(sizes, buffer.in_model_dtype ? dtype_ : buffer.dtype));
+    made.push_back(context_.make(sizes, buffer.in_model_dtype ? options_.dtype : buffer.dtype));
     context_.set_label(made.back().storage(), context_.intern(buffer.name));
   }
   return made;
@@ -93,9 +119,11 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
                        const TrainOptions& options)
     : context_(context),
       plan_(plan),
-      dtype_(options.dtype),
-      adapter_dtype_(options.lora_in_fp32 ? DType::f32 : options.dtype),
+      options_(options),
+      dtype_(unquantised_dtype(options)),
+      adapter_dtype_(adapter_dtype(options)),
       input_embedding_(architecture.embedding.weight.index),
+      head_(architecture.head.weight.index),
       kinds_(architecture.layers) {
   tensor::Restore<memory::Component> component(context.component, memory::Component::parameters);
   std::vector<std::vector<NameId>> labels;
@@ -131,6 +159,14 @@ const Adapter* ModelState::adapter(model::ParameterRef weight, std::int64_t laye
   const Adapter& found =
       weight.in_layer ? layer_adapters_[static_cast<std::size_t>(layer)][index] : global_adapters_[index];
   return found.a ? &found : nullptr;
+}
+
+const Quantised* ModelState::quantised(model::ParameterRef weight, std::int64_t layer) const {
+  if (plan_.base == model::BaseFormat::plain) return nullptr;
+  const auto index = static_cast<std::size_t>(weight.index);
+  const Quantised& found =
+      weight.in_layer ? layer_quantised_[static_cast<std::size_t>(layer)][index] : global_quantised_[index];
+  return found ? &found : nullptr;
 }
 
 NameId ModelState::module(model::ParameterRef ref, std::int64_t layer) const {

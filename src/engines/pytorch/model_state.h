@@ -4,9 +4,16 @@
 #include <vector>
 
 #include "engines/pytorch/options.h"
-#include "tensor/context.h"
+#include "tensor/quantised.h"
 
 namespace ullage::engines::pytorch {
+
+// A frozen weight of four or of eight bits.
+struct Quantised {
+  tensor::FourBitWeight four;
+  tensor::EightBitWeight eight;
+  explicit operator bool() const { return four.packed || eight.codes; }
+};
 
 // What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude. Empty tensors: no adapter.
 struct Adapter {
@@ -27,10 +34,13 @@ class ModelState {
   NameId module(model::ParameterRef ref, std::int64_t layer) const;
   // The adapter of a linear's weight; null: it has none.
   const Adapter* adapter(model::ParameterRef weight, std::int64_t layer) const;
+  // The quantised form of a linear's weight; null: it is plain.
+  const Quantised* quantised(model::ParameterRef weight, std::int64_t layer) const;
   bool adapted() const { return plan_.adapted; }
   bool is_input_embedding(model::ParameterRef weight) const {
     return !weight.in_layer && weight.index == input_embedding_;
   }
+  bool is_head(model::ParameterRef weight) const { return !weight.in_layer && weight.index == head_; }
   // Distinct parameters that train, in registration order; tied ones once.
   const std::vector<tensor::Tensor>& trainable() const { return trainable_; }
   // The layer of trainable()[i].
@@ -49,6 +59,8 @@ class ModelState {
   void add_layer(const model::LayerKind& kind, const std::vector<model::ParameterRole>& roles,
                  const std::vector<NameId>& labels);
   tensor::Tensor make(const model::Parameter& parameter, NameId label, DType dtype, bool trains);
+  tensor::Tensor make_weight(const model::Parameter& parameter, NameId label, const model::ParameterRole& role,
+                             std::vector<Quantised>& quantised);
   Adapter make_adapter(const std::vector<model::AdapterPart>& parts);
   // The adapter that is registered behind parameter i, put in its weight's place.
   void add_adapter(std::vector<Adapter>& adapters, const std::vector<model::ParameterRole>& roles, std::size_t i);
@@ -56,9 +68,11 @@ class ModelState {
 
   tensor::Context& context_;
   const model::TuningPlan& plan_;
-  DType dtype_;
+  const TrainOptions& options_;
+  DType dtype_;  // of what is not quantised
   DType adapter_dtype_;
   std::int32_t input_embedding_;
+  std::int32_t head_;
 
   std::vector<tensor::Tensor> globals_;           // what the modules use: the copies, where there are any
   std::vector<tensor::Tensor> global_originals_;  // what the model came with
@@ -69,6 +83,8 @@ class ModelState {
   std::vector<std::uint8_t> kinds_;
   std::vector<Adapter> global_adapters_;              // as globals_; empty without adapters
   std::vector<std::vector<Adapter>> layer_adapters_;  // as layers_
+  std::vector<Quantised> global_quantised_;
+  std::vector<std::vector<Quantised>> layer_quantised_;
   std::vector<tensor::Tensor> buffers_;
   std::vector<std::vector<tensor::Tensor>> layer_buffers_;
   std::vector<tensor::Tensor> trainable_;

@@ -1,5 +1,7 @@
 #include "engines/pytorch/options.h"
 
+#include "base/bytes.h"
+
 namespace ullage::engines::pytorch {
 
 tensor::Policy policy_of(const TrainOptions& options) {
@@ -36,6 +38,25 @@ bool has_impl(Optimizer optimizer, OptimizerImpl impl) {
     case Optimizer::adamw_fp8: return impl == usual_impl(optimizer);
     default: return true;
   }
+}
+
+DType compute_dtype(const TrainOptions& options) { return options.autocast.value_or(options.dtype); }
+
+DType unquantised_dtype(const TrainOptions& options) { return options.tuning.prepared ? DType::f32 : options.dtype; }
+
+DType quantised_from(const TrainOptions& options) {
+  return options.tuning.prepared ? compute_dtype(options) : options.dtype;
+}
+
+DType adapter_dtype(const TrainOptions& options) {
+  const bool fp32 = options.lora_in_fp32 || options.tuning.base != model::BaseFormat::plain;
+  return fp32 ? DType::f32 : options.dtype;
+}
+
+std::int64_t parameter_bytes(const model::ParameterTotals& totals, const TrainOptions& options) {
+  const std::int64_t plain = totals.parameters - totals.in_adapters - totals.quantised - totals.cast_biases;
+  return multiply_saturated(plain, size_of(unquantised_dtype(options))) + totals.quantised_bytes +
+         totals.cast_biases * size_of(compute_dtype(options)) + totals.in_adapters * size_of(adapter_dtype(options));
 }
 
 bool takes_scale(const TrainOptions& options) {

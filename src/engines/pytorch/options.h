@@ -31,7 +31,8 @@ enum class Optimizer : std::uint8_t {
 enum class OptimizerImpl : std::uint8_t { foreach, fused, loop };
 enum class Recompute : std::uint8_t { none, full };
 enum class AttentionImpl : std::uint8_t { sdpa, eager };
-enum class Loss : std::uint8_t { full, none };  // none: the sum of the logits
+// fused: head and loss as one, by Liger's kernel; none: the sum of the logits.
+enum class Loss : std::uint8_t { full, fused, none };
 enum class Step : std::uint8_t { first, steady, forward };
 
 struct TrainOptions {
@@ -52,7 +53,7 @@ struct TrainOptions {
   Loss loss = Loss::full;
   Step step = Step::steady;
   model::Tuning tuning;
-  bool lora_in_fp32 = true;  // adapters; else in the weights' type
+  bool lora_in_fp32 = true;  // adapters; those of quantised weights always are; else in the weights' type
   double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
@@ -66,6 +67,15 @@ tensor::Policy policy_of(const TrainOptions& options);
 // What an optimizer runs as by itself on a GPU, and whether it can run as `impl`.
 OptimizerImpl usual_impl(Optimizer optimizer);
 bool has_impl(Optimizer optimizer, OptimizerImpl impl);
+// The type that quantised weights compute in, and that of what is not quantised.
+DType compute_dtype(const TrainOptions& options);
+DType unquantised_dtype(const TrainOptions& options);
+// The type that weights had before they were quantised; under autocast, prepared models are loaded in autocast's.
+DType quantised_from(const TrainOptions& options);
+// PEFT casts adapters to their weight's type only where that is a floating one.
+DType adapter_dtype(const TrainOptions& options);
+// All of them, in bytes, without an allocator's rounding.
+std::int64_t parameter_bytes(const model::ParameterTotals& totals, const TrainOptions& options);
 // Whether the optimizer is one of torch.optim's fused kernels, which unscale gradients by themselves.
 bool takes_scale(const TrainOptions& options);
 

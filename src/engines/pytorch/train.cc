@@ -92,14 +92,14 @@ class TrainStep {
     if (architecture_.image.arch.empty()) {
       batch.inputs = t::empty(context_, t::Op::randint, {options_.micro_batch, options_.seq_len}, DType::i64);
       context_.set_label(batch.inputs.storage(), context_.intern("input_ids"));
-      if (options_.loss == Loss::full) batch.labels = batch.inputs;
+      if (options_.loss != Loss::none) batch.labels = batch.inputs;
     } else {
       batch.inputs =
           t::empty(context_, t::Op::empty,
                    {options_.micro_batch, architecture_.image.channels, options_.image_size, options_.image_size},
                    options_.dtype);
       context_.set_label(batch.inputs.storage(), context_.intern("images"));
-      if (options_.loss == Loss::full) {
+      if (options_.loss != Loss::none) {
         batch.labels = t::empty(context_, t::Op::zeros, {options_.micro_batch}, DType::i64);
         context_.set_label(batch.labels.storage(), context_.intern("labels"));
       }
@@ -188,6 +188,9 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
 // Adapters are parameters that the bounds on sizes have not seen.
 Expected<void> check_adapted(const model::Architecture& architecture, const model::TuningPlan& plan,
                              const TrainOptions& options) {
+  const model::ParameterRef head = architecture.head.weight;
+  if (options.loss == Loss::fused && head && !plan.globals[static_cast<std::size_t>(head.index)].adapter.empty())
+    return fail(ErrorCode::unsupported, "--loss", "fused with an adapter on the head is not in this version");
   const model::Architecture whole = model::with_added_parameters(architecture, plan);
   return model::check_parameters(whole, "--lora").and_then([&] {
     return model::check_size(whole, options.micro_batch, options.seq_len);

@@ -11,7 +11,7 @@ using t::Op;
 using t::Tensor;
 
 // With recompute the embedding's output is made to want a gradient, so that a checkpoint has an input that does
-// (enable_input_require_grads).
+// (gradient_checkpointing_enable calls enable_input_require_grads).
 Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids) {
   const t::Scope named(context_, scope(module.weight));
   const Tensor& weight = parameter(module.weight);
@@ -20,19 +20,34 @@ Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids
     Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
     out = t::mul(std::move(out), std::move(scale));
   }
-  const bool hooked = state_.adapted() && options_.recompute != Recompute::none;
+  const bool hooked = options_.recompute != Recompute::none;
   if (hooked && state_.is_input_embedding(module.weight) && !out.requires_grad()) out.impl()->leaf_requires_grad = true;
   return out;
 }
 
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
+  if (options_.loss == Loss::fused && state_.is_head(module.weight)) return leave_to_loss(module, std::move(x));
   const Adapter* adapter = state_.adapter(module.weight, context_.layer);
-  if (adapter != nullptr) return adapted_linear(module, *adapter, std::move(x));
-  return plain_linear(module, std::move(x));
+  if (adapter == nullptr) return plain_linear(module, std::move(x));
+  const Quantised* quantised = state_.quantised(module.weight, context_.layer);
+  if (quantised == nullptr) return adapted_linear(module, *adapter, std::move(x));
+  return adapted_quantised(module, *adapter, static_cast<bool>(quantised->four.packed), std::move(x));
+}
+
+// The loss itself will multiply by the head's weight. Logits of no width stand for those that are not made.
+Tensor TransformersModules::leave_to_loss(const model::Linear& module, Tensor x) {
+  Dims none = x.sizes();
+  none[-1] = 0;
+  const DType dtype = x.dtype();
+  head_input_ = std::move(x);
+  head_weight_ = parameter(module.weight);
+  return context_.make(none, dtype);
 }
 
 Tensor TransformersModules::plain_linear(const model::Linear& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));
+  const Quantised* quantised = state_.quantised(module.weight, context_.layer);
+  if (quantised != nullptr) return quantised_linear(module, *quantised, std::move(x));
   Tensor bias = optional_parameter(module.bias);
   if (module.stored_in_out) return t::conv1d_addmm(std::move(x), parameter(module.weight), std::move(bias));
   if (!module.by_product) return t::linear(std::move(x), parameter(module.weight), std::move(bias));
@@ -109,11 +124,29 @@ Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor 
   return std::move(out.hidden);
 }
 
+// LigerForCausalLMLoss (transformers/model/loss_utils.py): labels are shifted as below, the hidden states as they are.
+Tensor TransformersModules::fused_loss(Tensor labels_in) {
+  Tensor labels = std::move(labels_in);
+  Tensor hidden = std::move(head_input_);
+  const Tensor weight = std::move(head_weight_);
+  labels = t::pad_last(std::move(labels), 1);
+  Tensor shifted = t::slice(labels, -1, 1, labels.size(-1));
+  shifted = t::contiguous(std::move(shifted));
+  const std::int64_t width = hidden.size(-1);
+  hidden = t::view(hidden, {-1, width});
+  shifted = t::view(std::move(shifted), {-1});
+  return t::fused_linear_cross_entropy(hidden, weight, shifted);
+}
+
 // ForCausalLMLoss: logits in fp32, labels shifted by padding one and dropping the first.
 Tensor TransformersModules::causal_lm_loss(Tensor logits_in, Tensor labels_in) {
   Tensor logits = std::move(logits_in);
   Tensor labels = std::move(labels_in);
   const t::Scope named(context_, context_.intern("loss"));
+  if (head_input_) {
+    logits.reset();
+    return fused_loss(std::move(labels));
+  }
   const std::int64_t vocab = logits.size(-1);
   logits = t::to(std::move(logits), DType::f32);
   labels = t::pad_last(std::move(labels), 1);

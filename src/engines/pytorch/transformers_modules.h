@@ -53,6 +53,12 @@ class TransformersModules : public model::Modules {
   tensor::Tensor dora(const model::Linear& module, const Adapter& adapter, tensor::Tensor x, tensor::Tensor base);
   tensor::Tensor with_dora(const model::Linear& module, const Adapter& adapter, const tensor::Tensor& x,
                            const tensor::Tensor& result);
+  tensor::Tensor quantised_linear(const model::Linear& module, const Quantised& weight, tensor::Tensor x);
+  tensor::Tensor adapted_quantised(const model::Linear& module, const Adapter& adapter, bool four_bit,
+                                   tensor::Tensor x);
+  tensor::Tensor update_of(const Adapter& adapter, tensor::Tensor x);
+  tensor::Tensor leave_to_loss(const model::Linear& module, tensor::Tensor x);
+  tensor::Tensor fused_loss(tensor::Tensor labels);
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
   const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
   tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
@@ -78,6 +84,9 @@ class TransformersModules : public model::Modules {
   tensor::Tensor batched_experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
                                  tensor::Tensor weights);
 
+  // What the head was given, where the loss multiplies.
+  tensor::Tensor head_input_;
+  tensor::Tensor head_weight_;
   tensor::Context& context_;
   ModelState& state_;
   const TrainOptions& options_;

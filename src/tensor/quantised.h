@@ -1,0 +1,38 @@
+// Products with weights of four and eight bits, as bitsandbytes makes them (0.50: nn/modules.py, autograd/_functions.py,
+// backends/cuda/ops.py). What its functions keep for backward they keep outside of autograd's saved tensors, so that
+// recompute does not see it.
+#pragma once
+
+#include <vector>
+
+#include "tensor/context.h"
+
+namespace ullage::tensor {
+
+// bitsandbytes' QuantState. Maxima that are quantised themselves come with maxima of their own.
+struct FourBitWeight {
+  Tensor packed;         // two codes a byte
+  Tensor maxima;         // of blocks of 64: fp32, or codes of 8 bits
+  Tensor nested_maxima;  // of blocks of 256 of those; empty without double quantisation
+  std::vector<Tensor> tables;
+  Dims shape;                 // [out, in]
+  DType dtype = DType::bf16;  // before it was quantised
+};
+
+struct EightBitWeight {
+  Tensor codes;   // [out, in]
+  Tensor scales;  // [out], fp32
+};
+
+// A new weight of [out, in] with the tables that belong to it.
+FourBitWeight make_four_bit(Context& context, const Dims& shape, DType dtype, bool double_quantised);
+EightBitWeight make_eight_bit(Context& context, const Dims& shape);
+std::int64_t four_bit_bytes(std::int64_t elements, bool double_quantised);
+std::int64_t eight_bit_bytes(std::int64_t elements, std::int64_t rows);
+
+// x [..., in], bias [out] in x's type or empty. The weight outlives the graph.
+Tensor matmul_4bit(Tensor x, const FourBitWeight& weight, Tensor bias);
+// No feature is taken for an outlier: which are, only the data knows.
+Tensor matmul_8bit(Tensor x, const EightBitWeight& weight, Tensor bias);
+
+}  // namespace ullage::tensor
