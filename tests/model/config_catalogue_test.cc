@@ -13,7 +13,9 @@
 namespace ullage::model {
 namespace {
 
-constexpr std::string_view kText[] = {"llama", "mistral", "gpt2"};
+constexpr std::string_view kText[] = {"cohere",  "cohere2", "gemma",   "gemma2",  "gemma3_text", "gpt2",
+                                      "granite", "llama",   "mistral", "olmo",    "olmo2",       "olmo3",
+                                      "phi3",    "qwen2",   "qwen3",   "smollm3", "stablelm",    "starcoder2"};
 
 std::string data(const std::string& name) {
   std::ifstream in(std::string(ULLAGE_TEST_DATA) + "/" + name, std::ios::binary);
@@ -41,7 +43,7 @@ TEST(ConfigCatalogue, EveryTextModelOfAKnownFamilyBuilds) {
 
 // The wrappers in the catalogue whose text model is known.
 TEST(ConfigCatalogue, WrappersGiveTheirTextModel) {
-  for (const std::string_view type : {"llava", "mistral3"}) {
+  for (const std::string_view type : {"gemma3", "llava", "mistral3"}) {
     for (const ModelRow& row : list_models({"", std::string(type)})) {
       const auto built = from_catalogue(row.name);
       ASSERT_TRUE(built) << to_string(built.error());
@@ -106,7 +108,12 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Tensors,
                                            "EleutherAI/pythia-410m", "facebook/opt-350m", "bigscience/bloom-560m",
                                            "tiiuae/falcon-7b", "tiiuae/falcon-40b-transformers", "EleutherAI/gpt-j-6b",
                                            "mosaicml/mpt-7b", "bigcode/gpt_bigcode-santacoder", "microsoft/phi-2",
-                                           "EleutherAI/gpt-neo-1.3B"));
+                                           "EleutherAI/gpt-neo-1.3B", "Qwen/Qwen2-0.5B-Instruct", "Qwen/Qwen3-0.6B",
+                                           "microsoft/Phi-4-mini-instruct", "google/gemma-2b", "google/gemma-2-2b-it",
+                                           "google/gemma-3-1b-it", "HuggingFaceTB/SmolLM3-3B", "allenai/OLMo-1B-hf",
+                                           "allenai/OLMo-2-1124-7B", "ibm-granite/granite-3.1-2b-instruct",
+                                           "stabilityai/stablelm-2-1_6b", "CohereForAI/c4ai-command-r-plus",
+                                           "CohereForAI/c4ai-command-r7b-12-2024", "bigcode/starcoder2-7b"));
 
 }  // namespace
 }  // namespace ullage::model
