@@ -2,46 +2,13 @@
 
 #include "base/json.h"
 #include "model/family.h"
+#include "random_decoder.h"
 #include "random_gpt.h"
 
 namespace ullage::testing {
 namespace {
 
 using namespace engines::pytorch;
-
-void draw_rope(Dice& dice, Json& config) {
-  const std::string type = dice.any_of<std::string>({"default", "linear", "dynamic", "yarn", "llama3", "longrope"});
-  if (type != "default") config["rope_scaling"] = {{"rope_type", type}, {"factor", 2.0}};
-}
-
-Json decoder_config(Dice& dice, const std::string& family, std::int64_t most_layers) {
-  const std::int64_t kv_heads = dice.between(1, 3);
-  const std::int64_t heads = kv_heads * dice.between(1, 3);
-  const std::int64_t head_dim = 2 * dice.between(1, 9);
-  const std::int64_t other_width = heads * dice.between(1, 30);
-  Json config{{"model_type", family},
-              {"num_hidden_layers", dice.between(1, most_layers)},
-              {"num_attention_heads", heads},
-              {"num_key_value_heads", kv_heads},
-              {"head_dim", head_dim},
-              {"hidden_size", dice.once_in(3) ? other_width : heads * head_dim},
-              {"intermediate_size", dice.between(3, 150)},
-              {"vocab_size", dice.between(5, 300)},
-              {"max_position_embeddings", 64},
-              {"tie_word_embeddings", dice.once_in(3)},
-              {"attention_dropout", dice.once_in(4) ? 0.1 : 0.0},
-              {"hidden_act", dice.any_of<std::string>({"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"})}};
-  if (family == "llama") {
-    config["attention_bias"] = dice.once_in(3);
-    config["mlp_bias"] = dice.once_in(3);
-    draw_rope(dice, config);
-  } else if (dice.once_in(2)) {
-    config["sliding_window"] = dice.between(1, 12);
-  } else {
-    config["sliding_window"] = nullptr;
-  }
-  return config;
-}
 
 Json gpt2_config(Dice& dice, std::int64_t most_layers) {
   const std::int64_t heads = dice.between(1, 5);
@@ -148,10 +115,10 @@ std::string RandomStep::text() const {
 
 RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
   Dice dice(seed);
-  const std::string family = dice.any_of<std::string>({"llama", "llama", "mistral", "gpt2", "gpt-style", "gpt-style"});
-  const Json config = family == "gpt2"        ? gpt2_config(dice, most_layers)
-                      : family == "gpt-style" ? gpt_style_config(dice, most_layers)
-                                              : decoder_config(dice, family, most_layers);
+  const std::int64_t kind = dice.between(1, 8);
+  const Json config = kind == 1   ? gpt2_config(dice, most_layers)
+                      : kind <= 3 ? gpt_style_config(dice, most_layers)
+                                  : random_decoder(dice, most_layers);
   RandomStep setup;
   setup.seed = seed;
   setup.config = config.dump();

@@ -12,16 +12,21 @@ using memory::Event;
 using memory::OpRecord;
 using memory::Timeline;
 
-// So many layers are simulated, and more are put in between `left` and the next: far enough from both ends, where
+// What is repeated is a unit: as many layers as it takes until their kinds repeat. So many units, and the layers that
+// are left over, are simulated, and more are put in between unit `left` and the next: far enough from both ends, where
 // layers differ by what lies beside them, and with neighbours on both sides to compare with. Where a part of the model
 // is frozen the graph may begin within the first layer, so that the second differs, too.
 struct Cut {
   std::int64_t simulated = 6;
   std::int16_t left = 2;
+  std::int16_t unit_layers = 1;
   std::int16_t right() const { return static_cast<std::int16_t>(left + 1); }
 };
 
-Cut cut_of(const model::TuningPlan& plan) { return plan.all_train ? Cut{} : Cut{7, 3}; }
+Cut cut_of(const model::TuningPlan& plan, std::int64_t unit_layers) {
+  const auto layers = static_cast<std::int16_t>(unit_layers);
+  return plan.all_train ? Cut{6, 2, layers} : Cut{7, 3, layers};
+}
 
 // A section's rows in the three tables.
 struct Stretch {
@@ -32,8 +37,18 @@ struct Stretch {
   std::uint32_t blocks() const { return to.block - from.block; }
 };
 
-// A place where layers go in: between `pattern` and `after`; `before` precedes the pattern. `step` is +1 where layers
-// are visited in order, -1 in the backward pass.
+// The sections with the number of the unit in place of the layer's, those of one unit as one.
+std::vector<Section> sections_of_units(const std::vector<Section>& sections, std::int16_t unit_layers) {
+  std::vector<Section> out;
+  for (Section section : sections) {
+    if (section.layer != memory::kNoLayer) section.layer = static_cast<std::int16_t>(section.layer / unit_layers);
+    if (out.empty() || out.back().layer != section.layer) out.push_back(section);
+  }
+  return out;
+}
+
+// A place where units go in: between `pattern` and `after`; `before` precedes the pattern. `step` is the layers from
+// one to the next, negative in the backward pass.
 struct Junction {
   Stretch before;
   Stretch pattern;
@@ -45,8 +60,8 @@ bool same_size(const Stretch& a, const Stretch& b) {
   return a.events() == b.events() && a.ops() == b.ops() && a.blocks() == b.blocks();
 }
 
-// Whether rows of `a`, `b` and `c` differ by steps: references by a constant amount, layers by one, the rest not at
-// all.
+// Whether rows of `a`, `b` and `c` differ by steps: references by a constant amount, layers by those of a unit, the
+// rest not at all.
 class Likeness {
  public:
   Likeness(const Timeline& timeline, const Stretch& a, const Stretch& b, const Stretch& c, std::int16_t step)
@@ -106,11 +121,11 @@ class Likeness {
   std::int16_t step_;
 };
 
-// Every stretch in which the middle layers follow each other, with the proof that they are alike; nothing if one is
+// Every stretch in which the middle units follow each other, with the proof that they are alike; nothing if one is
 // not.
 std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step, Cut cut) {
   std::vector<Junction> found;
-  const std::vector<Section>& s = step.sections;
+  const std::vector<Section> s = sections_of_units(step.sections, cut.unit_layers);
   for (std::size_t i = 1; i + 2 < s.size(); ++i) {
     const bool ascending = s[i].layer == cut.left && s[i + 1].layer == cut.right();
     const bool descending = s[i].layer == cut.right() && s[i + 1].layer == cut.left;
@@ -121,8 +136,9 @@ std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step, Cu
     const Stretch pattern{s[i], s[i + 1]};
     const Stretch after{s[i + 1], s[i + 2]};
     if (!same_size(before, pattern) || !same_size(pattern, after)) return std::nullopt;
-    if (!Likeness(step.timeline, before, pattern, after, direction).holds()) return std::nullopt;
-    found.push_back({before, pattern, after, direction});
+    const auto layers = static_cast<std::int16_t>(direction * cut.unit_layers);
+    if (!Likeness(step.timeline, before, pattern, after, layers).holds()) return std::nullopt;
+    found.push_back({before, pattern, after, layers});
   }
   if (found.empty()) return std::nullopt;
   return found;
@@ -158,8 +174,9 @@ class Splicer {
           tensor::Workspace& workspace)
       : step_(step),
         junctions_(junctions),
-        cut_(cut),
         copies_(copies),
+        moved_from_(static_cast<std::int16_t>(cut.right() * cut.unit_layers)),
+        moved_by_(static_cast<std::int16_t>(static_cast<std::int16_t>(copies) * cut.unit_layers)),
         event_(junctions, &Section::event, copies),
         op_(junctions, &Section::op, copies),
         block_(junctions, &Section::block, copies),
@@ -169,9 +186,9 @@ class Splicer {
     for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
   }
 
-  // `layer_parameters`: parameters of one layer that train.
-  TrainRun run(std::int64_t layer_parameters) {
-    stretch_stacked_norms(layer_parameters);
+  // `unit_parameters`: parameters of one unit that train.
+  TrainRun run(std::int64_t unit_parameters) {
+    stretch_stacked_norms(unit_parameters);
     Timeline& in = step_.timeline;
     out_.events.reserve(in.events.size() + event_.total());
     out_.ops.reserve(in.ops.size() + op_.total());
@@ -200,16 +217,16 @@ class Splicer {
 
  private:
   // Done before the rows are copied: block and operator lie outside of the layers.
-  void stretch_stacked_norms(std::int64_t layer_parameters) {
+  void stretch_stacked_norms(std::int64_t unit_parameters) {
     if (step_.stacked_norms == memory::kNone) return;
     Block& block = step_.timeline.blocks[step_.stacked_norms];
-    const std::int64_t more = static_cast<std::int64_t>(copies_) * layer_parameters * step_.norm_bytes;
+    const std::int64_t more = static_cast<std::int64_t>(copies_) * unit_parameters * step_.norm_bytes;
     block.requested_bytes += more;
     step_.timeline.ops[block.op].bytes_moved += more;
   }
 
   std::int16_t shifted_layer(std::int16_t layer) const {
-    return layer < cut_.right() ? layer : static_cast<std::int16_t>(layer + static_cast<std::int16_t>(copies_));
+    return layer < moved_from_ ? layer : static_cast<std::int16_t>(layer + moved_by_);
   }
 
   Event shifted(Event event) const {
@@ -235,7 +252,7 @@ class Splicer {
   }
 
   // The pattern, its copies, and the section behind them: the rows of the layer before, every reference moved on once
-  // more for each layer by what the pattern's moves from the layer before. References may cross the junction (a layer
+  // more for each unit by what the pattern's moves from the unit before. References may cross the junction (a layer
   // frees its predecessor's output), so they are reckoned from `before`, which lies with all it refers to on one side.
   void repeat(const Junction& junction) {
     const std::uint32_t times = copies_ + 2;
@@ -293,8 +310,9 @@ class Splicer {
 
   RecordedStep& step_;
   const std::vector<Junction>& junctions_;
-  Cut cut_;
   std::uint32_t copies_;
+  std::int16_t moved_from_;  // the first layer behind what is put in,
+  std::int16_t moved_by_;    // and by how many it and those behind it move on
   Shift event_, op_, block_;
   std::vector<std::uint32_t> shifted_blocks_;
   tensor::Workspace& workspace_;
@@ -318,20 +336,25 @@ TrainRun whole(RecordedStep step) {
 std::optional<TrainRun> run_spliced(const model::Architecture& architecture, const model::TuningPlan& plan,
                                     const std::function<RecordedStep(const model::Architecture&)>& run,
                                     tensor::Workspace& workspace) {
-  // One kind of layer only: with several the unit to repeat would be their period.
-  const Cut cut = cut_of(plan);
-  if (architecture.layer_count() <= cut.simulated || architecture.period() != 1) return std::nullopt;
+  const std::int64_t unit_layers = architecture.period();
+  if (unit_layers == 0) return std::nullopt;
+  const Cut cut = cut_of(plan, unit_layers);
+  const std::int64_t units = architecture.layer_count() / unit_layers;
+  if (units <= cut.simulated) return std::nullopt;
+  const auto copies = static_cast<std::uint32_t>(units - cut.simulated);
   model::Architecture few = architecture;
-  few.layers.resize(static_cast<std::size_t>(cut.simulated));
+  few.layers.resize(architecture.layers.size() - copies * static_cast<std::size_t>(unit_layers));
   RecordedStep step = run(few);
   const auto junctions = find_junctions(step, cut);
   if (!junctions) {
     workspace.give_back(std::move(step.timeline));
     return std::nullopt;
   }
-  return Splicer(step, *junctions, cut, static_cast<std::uint32_t>(architecture.layer_count() - cut.simulated),
-                 workspace)
-      .run(model::trained_tensors(plan.kinds[0]));
+  std::int64_t parameters = 0;
+  for (std::int64_t i = 0; i < unit_layers; ++i) {
+    parameters += model::trained_tensors(plan.kinds[architecture.layers[static_cast<std::size_t>(i)]]);
+  }
+  return Splicer(step, *junctions, cut, copies, workspace).run(parameters);
 }
 
 }  // namespace ullage::engines::pytorch

@@ -1,5 +1,5 @@
 // Equal layers need not be simulated one by one: what the second-to-middle one does to the timeline, the next one does
-// with every reference moved on by the same amount.
+// with every reference moved on by the same amount. Where kinds of layers alternate, the same holds of their periods.
 #pragma once
 
 #include <functional>
