@@ -145,15 +145,16 @@ struct LayerKind {
 };
 
 enum class RotaryForm : std::uint8_t {
-  halves,       // the halves of a head are pairs; tables in the hidden type (Llama)
-  halves_back,  // the same, but what is turned goes back to its type (Olmo 3; differs under autocast only)
-  halves_fp32,  // tables stay in fp32, what they turn goes back to its type (OLMo)
-  joined,       // the turned dimensions are cut out and joined with the rest, even where they are all (Phi-3)
-  joined_last,  // the same, both turned before either is joined (GLM)
-  neighbours,   // neighbouring dimensions are pairs, turned in fp32 (Cohere)
-  unzipped,     // neighbouring dimensions are pairs and come out as halves (deepseek_v3)
-  narrow,       // tables of half the width for the two halves (gpt-oss)
-  complex,      // neighbouring dimensions are complex numbers, and the table, in fp32, too (deepseek_v2)
+  halves,             // the halves of a head are pairs; tables in the hidden type (Llama)
+  halves_back,        // the same, but what is turned goes back to its type (Olmo 3; differs under autocast only)
+  halves_fp32,        // tables stay in fp32, what they turn goes back to its type (OLMo)
+  joined,             // the turned dimensions are cut out and joined with the rest, even where they are all (Phi-3)
+  joined_last,        // the same, both turned before either is joined (GLM)
+  neighbours,         // neighbouring dimensions are pairs, turned in fp32 (Cohere)
+  joined_neighbours,  // neighbouring dimensions of the part that is cut out are pairs; joined at the end (GLM-4)
+  unzipped,           // neighbouring dimensions are pairs and come out as halves (deepseek_v3)
+  narrow,             // tables of half the width for the two halves (gpt-oss)
+  complex,            // neighbouring dimensions are complex numbers, and the table, in fp32, too (deepseek_v2)
 };
 
 struct Rotary {

@@ -13,6 +13,7 @@
 #include "model/families/deepseek.h"
 #include "model/families/falcon.h"
 #include "model/families/gemma.h"
+#include "model/families/glm4.h"
 #include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
 #include "model/families/gpt_bigcode.h"
@@ -56,6 +57,7 @@ constexpr std::array kFamilies{
     Family{"gemma", build_gemma, forward_llama},
     Family{"gemma2", build_gemma2, forward_gemma2},
     Family{"gemma3_text", build_gemma3, forward_gemma3},
+    Family{"glm4", build_glm4, forward_glm4},
     Family{"glm4_moe", build_glm4_moe, forward_glm4_moe},
     Family{"gpt2", build_gpt2, forward_gpt2},
     Family{"gpt_bigcode", build_gpt_bigcode, forward_gpt_bigcode},

@@ -135,7 +135,8 @@ Tensor rotate_neighbours(Tensor x_in) {
 
 Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, RotaryForm form) {
   Tensor straight = t::mul(x, cos);
-  Tensor turned = form == RotaryForm::neighbours ? rotate_neighbours(x) : rotate_half(x);
+  const bool pairs = form == RotaryForm::neighbours || form == RotaryForm::joined_neighbours;
+  Tensor turned = pairs ? rotate_neighbours(x) : rotate_half(x);
   turned = t::mul(std::move(turned), sin);
   return t::add(std::move(straight), std::move(turned));
 }
@@ -157,9 +158,28 @@ Tensor rotate_and_join(const Cut& x, const Tensor& cos, const Tensor& sin) {
   return t::cat({std::move(turned), x.rest}, -1);
 }
 
-}  // namespace
+// Both are turned before either is joined.
+void rotate_and_join_last(Tensor& query, Tensor& key, const Tensor& cos, const Tensor& sin, RotaryForm form) {
+  const Cut query_parts = cut(query, cos.size(-1));
+  const Cut key_parts = cut(key, cos.size(-1));
+  Tensor rotated_query = rotate(query_parts.turned, cos, sin, form);
+  Tensor rotated_key = rotate(key_parts.turned, cos, sin, form);
+  rotated_query = t::cat({rotated_query, query_parts.rest}, -1);
+  rotated_key = t::cat({rotated_key, key_parts.rest}, -1);
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
 
-namespace {
+// repeat_interleave: the first half of the last dimension, each entry twice.
+Tensor twice_each(const Tensor& table) {
+  Tensor half = t::slice(table, -1, 0, table.size(-1) / 2);
+  Dims sizes = half.sizes();
+  half = t::unsqueeze(std::move(half), -1);
+  sizes.push_back(2);
+  half = t::expand(std::move(half), sizes);
+  half = t::copy_contiguous(std::move(half));
+  return t::view(std::move(half), table.sizes());
+}
 
 // first * cos - second * sin and second * cos + first * sin, one behind the other.
 Tensor turn_pairs(const Tensor& first, const Tensor& second, const Tensor& cos, const Tensor& sin) {
@@ -252,24 +272,23 @@ void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::
   const Tensor k = in_fp32 ? t::to(key, DType::f32) : key;
   const Tensor cos = t::unsqueeze(tables.cos, 1);
   const Tensor sin = t::unsqueeze(tables.sin, 1);
+  if (tables.form == RotaryForm::joined_last) return rotate_and_join_last(query, key, cos, sin, tables.form);
+  if (tables.form == RotaryForm::joined_neighbours) {
+    const Tensor wide_cos = twice_each(cos);
+    const Tensor wide_sin = twice_each(sin);
+    return rotate_and_join_last(query, key, wide_cos, wide_sin, tables.form);
+  }
   Tensor rotated_query, rotated_key;
   if (tables.form == RotaryForm::joined) {
     const Cut query_parts = cut(q, cos.size(-1));
     const Cut key_parts = cut(k, cos.size(-1));
     rotated_query = rotate_and_join(query_parts, cos, sin);
     rotated_key = rotate_and_join(key_parts, cos, sin);
-  } else if (tables.form == RotaryForm::joined_last) {
-    const Cut query_parts = cut(q, cos.size(-1));
-    const Cut key_parts = cut(k, cos.size(-1));
-    rotated_query = rotate(query_parts.turned, cos, sin, tables.form);
-    rotated_key = rotate(key_parts.turned, cos, sin, tables.form);
-    rotated_query = t::cat({rotated_query, query_parts.rest}, -1);
-    rotated_key = t::cat({rotated_key, key_parts.rest}, -1);
   } else {
     rotated_query = rotate(q, cos, sin, tables.form);
     rotated_key = rotate(k, cos, sin, tables.form);
   }
-  const bool goes_back = tables.form != RotaryForm::halves && tables.form != RotaryForm::joined;
+  const bool goes_back = tables.form == RotaryForm::halves_back || tables.form == RotaryForm::halves_fp32 || in_fp32;
   const Tensor query_back = goes_back ? t::to(rotated_query, dtype) : rotated_query;
   const Tensor key_back = goes_back ? t::to(rotated_key, dtype) : rotated_key;
   query = query_back;

@@ -93,6 +93,13 @@ void add_gated_mlp(ParameterList& p, LayerKind& layer, const DecoderConfig& c) {
   layer.mlp.down = p.linear("mlp.down_proj", ffn, hidden, c.mlp_bias);
 }
 
+void add_fused_mlp(ParameterList& p, LayerKind& layer, const DecoderConfig& c) {
+  const Dimension ffn = axis(Axis::ffn, c.intermediate);
+  const Dimension gate_and_up{{ffn.parts[0], ffn.parts[0]}};
+  layer.mlp.up = p.linear("mlp.gate_up_proj", hidden_axis(c), gate_and_up, false);
+  layer.mlp.down = p.linear("mlp.down_proj", ffn, hidden_axis(c), false);
+}
+
 void add_norms(ParameterList& p, LayerKind& layer, const DecoderConfig& c, NormKind kind) {
   layer.input_norm = p.norm(kind, "input_layernorm", hidden_axis(c));
   layer.post_attention_norm = p.norm(kind, "post_attention_layernorm", hidden_axis(c));

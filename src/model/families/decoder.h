@@ -101,6 +101,7 @@ void slide_everywhere(DecoderConfig& c);
 // Each adds to `layer` what the published modules register under that name, in their order.
 void add_projections(ParameterList& p, LayerKind& layer, const DecoderConfig& c);  // self_attn: q, k, v, o
 void add_gated_mlp(ParameterList& p, LayerKind& layer, const DecoderConfig& c);    // mlp: gate, up, down
+void add_fused_mlp(ParameterList& p, LayerKind& layer, const DecoderConfig& c);    // mlp: gate_up, down; no biases
 // input_layernorm and post_attention_layernorm.
 void add_norms(ParameterList& p, LayerKind& layer, const DecoderConfig& c, NormKind kind);
 

@@ -11,12 +11,9 @@ LayerKind phi3_kind(const DecoderConfig& c, const LayerTraits& traits) {
   const AxisPart heads{Axis::heads, c.heads, c.head_dim};
   const AxisPart kv_heads{Axis::kv_heads, c.kv_heads, c.head_dim};
   const Dimension fused{{heads, kv_heads, kv_heads}};
-  const Dimension ffn = axis(Axis::ffn, c.intermediate);
-  const Dimension gate_and_up{{ffn.parts[0], ffn.parts[0]}};
   layer.attention.o = p.linear("self_attn.o_proj", Dimension{{heads}}, hidden, false);
   layer.attention.qkv = p.linear("self_attn.qkv_proj", hidden, fused, false);
-  layer.mlp.up = p.linear("mlp.gate_up_proj", hidden, gate_and_up, false);
-  layer.mlp.down = p.linear("mlp.down_proj", ffn, hidden, false);
+  add_fused_mlp(p, layer, c);
   add_norms(p, layer, c, NormKind::rms);
   return layer;
 }
@@ -35,17 +32,6 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const R
   return attend(m, a, std::move(query), std::move(key), std::move(value), rotary, std::move(mask));
 }
 
-Tensor mlp(Modules& m, const Mlp& module, Tensor hidden) {
-  Tensor up = call([&](Tensor x) { return m.linear(module.up, x); }, hidden);
-  Tensor gate = up;
-  std::vector<Tensor> halves = tensor::split(std::move(gate), up.size(2) / 2, 2);
-  gate = std::move(halves[0]);
-  up = std::move(halves[1]);
-  Tensor activated = call([&](Tensor x) { return m.activation(module.activation, x); }, gate);
-  up = tensor::mul(up, std::move(activated));
-  return call([&](Tensor x) { return m.linear(module.down, x); }, up);
-}
-
 Tensor phi3_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   const auto dropout = [&](const Tensor& input) {
     return call([&](Tensor x) { return m.dropout(layer.residual_dropout, x); }, input);
@@ -58,7 +44,7 @@ Tensor phi3_layer(Modules& m, const LayerKind& layer, Tensor hidden, const Rotar
   hidden = tensor::add(residual, std::move(dropped));
   residual = hidden;
   hidden = call([&](Tensor x) { return m.norm(layer.post_attention_norm, x); }, hidden);
-  hidden = call([&](Tensor x) { return mlp(m, layer.mlp, x); }, hidden);
+  hidden = call([&](Tensor x) { return fused_mlp(m, layer.mlp, x); }, hidden);
   dropped = dropout(hidden);
   hidden = tensor::add(residual, std::move(dropped));
   return hidden;
@@ -89,6 +75,17 @@ Expected<DecoderConfig> read_phi3_config(const JsonObject& config) {
 Expected<Architecture> build_phi3(const JsonObject& config) {
   return read_phi3_config(config).map(
       [](const DecoderConfig& c) { return decoder(c, "phi3", NormKind::rms, phi3_kind); });
+}
+
+Tensor fused_mlp(Modules& m, const Mlp& module, Tensor hidden) {
+  Tensor up = call([&](Tensor x) { return m.linear(module.up, x); }, hidden);
+  Tensor gate = up;
+  std::vector<Tensor> halves = tensor::split(std::move(gate), up.size(2) / 2, 2);
+  gate = std::move(halves[0]);
+  up = std::move(halves[1]);
+  Tensor activated = call([&](Tensor x) { return m.activation(module.activation, x); }, gate);
+  up = tensor::mul(up, std::move(activated));
+  return call([&](Tensor x) { return m.linear(module.down, x); }, up);
 }
 
 Output forward_phi3(Modules& m, const Architecture& arch, Batch batch) {

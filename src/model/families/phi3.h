@@ -6,6 +6,8 @@
 namespace ullage::model {
 
 Expected<Architecture> build_phi3(const JsonObject& config);
+// Gate and up in one product.
+Tensor fused_mlp(Modules& m, const Mlp& module, Tensor hidden);
 Output forward_phi3(Modules& modules, const Architecture& architecture, Batch batch);
 
 }  // namespace ullage::model
