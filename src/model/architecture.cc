@@ -44,6 +44,21 @@ std::int64_t parameter_count(const Architecture& architecture) {
   return total;
 }
 
+std::int64_t active_parameter_count(const Architecture& architecture) {
+  std::vector<std::int64_t> idle;
+  for (const LayerKind& kind : architecture.kinds) {
+    const Experts& experts = kind.mixture.experts;
+    std::int64_t of_experts = 0;
+    for (const ParameterRef ref : {experts.gate_up, experts.gate_up_bias, experts.down, experts.down_bias}) {
+      if (ref) of_experts += kind.parameters[static_cast<std::size_t>(ref.index)].elements();
+    }
+    idle.push_back(experts.count == 0 ? 0 : of_experts / experts.count * (experts.count - kind.mixture.top_k));
+  }
+  std::int64_t total = parameter_count(architecture);
+  for (const std::uint8_t kind : architecture.layers) total -= idle[kind];
+  return total;
+}
+
 ParameterRef ParameterList::add(std::string name, std::vector<Dimension> dims) {
   list_.push_back({std::move(name), std::move(dims), std::nullopt});
   return {static_cast<std::int32_t>(list_.size() - 1), in_layer_};

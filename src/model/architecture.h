@@ -100,8 +100,9 @@ enum class ExpertGating : std::uint8_t {
 
 // transformers' experts_implementation.
 enum class ExpertsRun : std::uint8_t {
-  grouped,  // grouped_mm: rows sorted by expert, one product for each group; the default
-  batched,  // batched_mm: weights gathered for every row
+  grouped,     // grouped_mm: rows sorted by expert, one product for each group; the default
+  batched,     // batched_mm: weights gathered for every row
+  one_by_one,  // a linear layer for each expert's rows, in code of the family's own (Granite)
 };
 
 // The experts of a mixture, their weights stacked: gate_up [experts, 2 x ffn, hidden], down [experts, hidden, ffn].
@@ -121,6 +122,7 @@ struct Mixture {
   std::int64_t top_k = 0;   // experts that a token goes to
   std::int64_t groups = 0;  // of experts: they are chosen within the best top_groups only; 0: all are one group
   std::int64_t top_groups = 0;
+  bool jitters = false;          // noise multiplies what the router sees
   bool normalizes = false;       // the chosen experts' weights add up to one
   std::int32_t correction = -1;  // index of the layer's buffer that is added to scores for the choice alone
   Mlp shared;                    // for every token; may be empty
@@ -195,18 +197,20 @@ struct Architecture {
   std::vector<Buffer> buffers;
 
   Embedding embedding;
-  bool multiplies_embeddings = false;  // by a number
-  Embedding positions;                 // learned positions; may be empty
-  Norm embedding_norm;                 // may be empty
-  Linear project_in;                   // from the embeddings' width to the layers', and
-  Linear project_out;                  // back; both empty where they are equal
+  bool multiplies_embeddings = false;    // by a number
+  bool multiplies_behind_masks = false;  // only when the masks are made
+  Embedding positions;                   // learned positions; may be empty
+  Norm embedding_norm;                   // may be empty
+  Linear project_in;                     // from the embeddings' width to the layers', and
+  Linear project_out;                    // back; both empty where they are equal
   Norm final_norm;
   bool has_final_norm = true;
   Linear head;
   bool normalized_head = false;  // its rows are scaled to length one in every step
   LogitForm logits = LogitForm::plain;
   Rotary rotary;
-  Rotary local_rotary;  // of layers with a window; dim 0: they share the other
+  Rotary local_rotary;               // of layers with a window; dim 0: they share the other
+  bool masks_know_positions = true;  // the functions that make masks are given the positions
   // Of the causal masks in the order they are made.
   std::vector<std::optional<std::int64_t>> mask_windows{std::nullopt};
   bool alibi = false;  // positions by biases of the scores
@@ -223,6 +227,9 @@ struct Architecture {
 
 // Distinct parameters (tied ones once).
 std::int64_t parameter_count(const Architecture& architecture);
+
+// Those that take part for one token: of a mixture's experts the chosen ones.
+std::int64_t active_parameter_count(const Architecture& architecture);
 
 // Calls visit(parameter, full_name, layer or -1) for every parameter in registration order; tied ones too.
 template <class Visit>

@@ -22,11 +22,14 @@
 #include "model/families/gpt_oss.h"
 #include "model/families/gptj.h"
 #include "model/families/granite.h"
+#include "model/families/granitemoe.h"
 #include "model/families/internlm2.h"
 #include "model/families/llama.h"
+#include "model/families/minimax_m2.h"
 #include "model/families/mixtral.h"
 #include "model/families/mpt.h"
 #include "model/families/olmo.h"
+#include "model/families/olmoe.h"
 #include "model/families/opt.h"
 #include "model/families/phi.h"
 #include "model/families/phi3.h"
@@ -59,6 +62,7 @@ constexpr std::array kFamilies{
     Family{"gemma3_text", build_gemma3, forward_gemma3},
     Family{"glm4", build_glm4, forward_glm4},
     Family{"glm4_moe", build_glm4_moe, forward_glm4_moe},
+    Family{"glm4_moe_lite", build_glm4_moe_lite, forward_deepseek_v3},
     Family{"gpt2", build_gpt2, forward_gpt2},
     Family{"gpt_bigcode", build_gpt_bigcode, forward_gpt_bigcode},
     Family{"gpt_neo", build_gpt_neo, forward_gpt_neo},
@@ -66,14 +70,17 @@ constexpr std::array kFamilies{
     Family{"gpt_oss", build_gpt_oss, forward_gpt_oss},
     Family{"gptj", build_gptj, forward_gptj},
     Family{"granite", build_granite, forward_granite},
+    Family{"granitemoe", build_granitemoe, forward_granitemoe},
     Family{"internlm2", build_internlm2, forward_internlm2},
     Family{"llama", build_llama, forward_llama},
+    Family{"minimax_m2", build_minimax_m2, forward_minimax_m2},
     Family{"mistral", build_mistral, forward_llama},
     Family{"mixtral", build_mixtral, forward_mixtral},
     Family{"mpt", build_mpt, forward_mpt},
     Family{"olmo", build_olmo, forward_olmo},
     Family{"olmo2", build_olmo2, forward_olmo2},
     Family{"olmo3", build_olmo3, forward_olmo2},
+    Family{"olmoe", build_olmoe, forward_olmoe},
     Family{"opt", build_opt, forward_opt},
     Family{"phi", build_phi, forward_phi},
     Family{"phi-msft", build_phi_msft, forward_phi},

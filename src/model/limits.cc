@@ -47,6 +47,8 @@ Extent extent_of(const std::vector<Parameter>& parameters) {
 
 Extent extent_of(const LayerKind& kind) {
   Extent out = extent_of(kind.parameters);
+  // A token goes through several experts, each as wide as the weights that hold them all.
+  out.widths *= static_cast<double>(std::max<std::int64_t>(1, kind.mixture.top_k));
   out.heads = static_cast<double>(kind.attention.heads);
   out.head_widths = out.heads * static_cast<double>(kind.attention.head_dim);
   return out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -61,6 +62,8 @@ class Modules {
   virtual Tensor mlp(const Mlp& module, Tensor x) = 0;
   // Of the current layer, by index.
   virtual Tensor buffer(std::int32_t index) = 0;
+  // The rows of x in consecutive shares, each times its own matrix of `weight` [shares, out, in].
+  virtual Tensor linear_by_shares(ParameterRef weight, Tensor x, std::span<const std::int64_t> shares) = 0;
   // x [tokens, hidden] through the experts `chosen` [tokens, top_k] for each token, weighted [tokens, top_k] and
   // summed.
   virtual Tensor experts(const Experts& module, Tensor x, Tensor chosen, Tensor weights) = 0;

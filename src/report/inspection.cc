@@ -13,8 +13,8 @@
 namespace ullage::report {
 namespace {
 
-constexpr std::array<std::string_view, 7> kProducts{
-    "mm", "addmm", "bmm", "baddbmm", "conv2d", "flash_attention", "efficient_attention"};
+constexpr std::array<std::string_view, 8> kProducts{
+    "mm", "addmm", "bmm", "baddbmm", "grouped_mm", "conv2d", "flash_attention", "efficient_attention"};
 
 std::vector<std::int64_t> shape_of(const model::Parameter& parameter) {
   std::vector<std::int64_t> out;
@@ -144,8 +144,12 @@ Inspection inspect(const model::Architecture& architecture, const engines::pytor
                    const engines::pytorch::TrainRun& forward) {
   const std::int64_t count = model::parameter_count(architecture);
   Inspection out;
-  out.model = {
-      architecture.name, architecture.family, count, count, count, multiply_saturated(count, size_of(options.dtype))};
+  out.model = {architecture.name,
+               architecture.family,
+               count,
+               count,
+               model::active_parameter_count(architecture),
+               multiply_saturated(count, size_of(options.dtype))};
   out.dtype = options.dtype;
   out.layer_count = architecture.layer_count();
   out.vocab = architecture.vocab;

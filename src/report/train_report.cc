@@ -28,9 +28,13 @@ ModelFacts model_facts(const TrainQuestion& question) {
   // The step has run, so there is a plan.
   const auto plan = model::plan_tuning(question.architecture, question.options.tuning);
   const model::ParameterTotals totals = model::parameter_totals(question.architecture, plan.value());
-  return {question.architecture.name, question.architecture.family,
-          totals.parameters,          totals.trainable,
-          totals.parameters,          engines::pytorch::parameter_bytes(totals, question.options)};
+  return {question.architecture.name,
+          question.architecture.family,
+          totals.parameters,
+          totals.trainable,
+          totals.parameters - model::parameter_count(question.architecture) +
+              model::active_parameter_count(question.architecture),
+          engines::pytorch::parameter_bytes(totals, question.options)};
 }
 
 DeviceFacts device_facts(const hardware::Gpu* gpu) {
@@ -200,6 +204,23 @@ Text basis_text(hardware::UsableBasis basis) {
   return Text::usable_guess;
 }
 
+// How the experts of a mixture run; nothing: there are none.
+std::optional<model::ExpertsRun> experts_run(const model::Architecture& architecture) {
+  for (const model::LayerKind& kind : architecture.kinds) {
+    if (kind.mixture.experts.count > 0) return kind.mixture.experts.run;
+  }
+  return {};
+}
+
+Text text_of(model::ExpertsRun run) {
+  switch (run) {
+    case model::ExpertsRun::grouped: return Text::assume_experts_grouped;
+    case model::ExpertsRun::batched: return Text::assume_experts_batched;
+    case model::ExpertsRun::one_by_one: return Text::assume_experts_one_by_one;
+  }
+  return Text::assume_experts_grouped;
+}
+
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
   out.push_back(
@@ -211,6 +232,9 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   const model::BaseFormat base = question.options.tuning.base;
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
   else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
+  if (const auto run = experts_run(question.architecture)) {
+    out.push_back({text_of(*run), {}});
+  }
   if (question.gpu != nullptr) {
     out.push_back({Text::assume_usable,
                    {{"gpu", question.gpu->name},

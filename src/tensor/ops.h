@@ -29,8 +29,8 @@ Tensor slice(Tensor x, int dim, std::int64_t from, std::int64_t to, std::int64_t
 Tensor select(Tensor x, int dim, std::int64_t index);  // one index, without the dimension
 // Equal parts of `size` along `dim`, or parts of the given sizes.
 std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
-// Two parts, the first of `size`.
-std::vector<Tensor> split_in_two(Tensor x, std::int64_t size, int dim);
+// One for each of `sizes`, which add up to the whole.
+std::vector<Tensor> split(Tensor x, std::span<const std::int64_t> sizes, int dim);
 // fp32 [..., 2] as complex64 [...] and back.
 Tensor view_as_complex(Tensor x);
 Tensor view_as_real(Tensor x);
@@ -111,10 +111,12 @@ struct Ranked {
   Tensor values;
   Tensor indices;  // int64, no gradient
 };
-Ranked topk(Tensor x, std::int64_t k);             // over the last dimension
-Ranked max_last(Tensor x, bool keep);              // over the last dimension
-Ranked sort(Tensor x);                             // integers only: no gradient
-Tensor index_rows(Tensor x, Tensor rows);          // x[rows]
+Ranked topk(Tensor x, std::int64_t k);     // over the last dimension
+Ranked max_last(Tensor x, bool keep);      // over the last dimension
+Ranked sort(Tensor x);                     // integers only: no gradient
+Tensor index_rows(Tensor x, Tensor rows);  // x[rows]
+// Zeros, [rows, n], with each row of x added to the row that `rows` names; only x has a gradient.
+Tensor index_add(Tensor x, Tensor rows, std::int64_t into);
 Tensor gather_last(Tensor x, Tensor indices);      // along the last dimension
 Tensor repeat_rows(Tensor x, std::int64_t times);  // each row of [rows, n] so many times, one behind the other
 Tensor scatter_value(Tensor x, Tensor indices);    // x with a number at each row's indices
@@ -124,6 +126,9 @@ Tensor mixer_multiplier(Tensor scores, Tensor picked, Tensor chosen, Tensor gate
 Tensor masked_fill(Tensor x, Tensor mask);
 void masked_fill_in_place(const Tensor& x, Tensor mask);  // recorded
 Tensor sum_dim(Tensor x, int dim, bool keep);
+// x *= factor, which has no gradient; recorded. The second one does so through a view of x in the factor's shape.
+void mul_in_place(const Tensor& x, Tensor factor);
+void mul_view_in_place(const Tensor& x, Tensor factor);
 void div_in_place(const Tensor& x, Tensor y);  // x /= y, recorded; a graph keeps a copy of x as it was
 // x.squeeze(at) += y, recorded.
 void add_to_squeezed(const Tensor& x, int at, Tensor y);

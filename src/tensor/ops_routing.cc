@@ -44,6 +44,13 @@ void index_rows_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = into_zeros(Op::index_put, in[0], node.dims);
 }
 
+// Slots: the rows, and what was added, which only its sizes are wanted of.
+void index_add_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor rows = unpack(node, 0);
+  const Tensor x = unpack(node, 1);
+  out[0] = empty(*node.context, Op::index, x.sizes(), in[0].dtype());
+}
+
 // Slots: the source, which only its sizes are wanted of, and the indices.
 void gather_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor source = unpack(node, 0);
@@ -101,6 +108,22 @@ void div_backward(Node& node, Gradients& in, Gradients& out) {
     out[1] = mul(negated, twice);
   }
   if (node.wants(0)) out[0] = elementwise(Op::div, in[0], y, promote(in[0].dtype(), y.dtype()));
+}
+
+// Slot: the factor.
+void mul_in_place_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor factor = unpack(node, 0);
+  out[0] = mul(in[0], factor);
+}
+
+// A copy of the whole gradient, into which the view's is put (CopySlices).
+void mul_view_in_place_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor whole = empty(*node.context, Op::copy, in[0].sizes(), in[0].dtype());
+  const Tensor seen = view(whole, node.dims);
+  const Tensor part = clone(seen, contiguous_strides(node.dims));
+  const Tensor factor = unpack(node, 0);
+  const Tensor product = mul(part, factor);
+  out[0] = whole;
 }
 
 // What was added is a view of the whole: the whole's gradient is a copy, and the view's a copy of that.
@@ -183,6 +206,15 @@ Tensor repeat_rows(Tensor x_in, std::int64_t times) {
   return view(std::move(x), merged);
 }
 
+Tensor index_add(Tensor x_in, Tensor rows_in, std::int64_t into) {
+  const Tensor x = std::move(x_in);
+  const Tensor rows = std::move(rows_in);
+  Recording record(x.context(), index_add_backward, {&x});
+  save_input(record.node(), rows);
+  save_input(record.node(), x);
+  return record.finish(empty(x.context(), Op::index_put, {into, x.size(1)}, x.dtype()));
+}
+
 Tensor gather_last(Tensor x_in, Tensor indices_in) {
   const Tensor x = std::move(x_in);
   const Tensor indices = std::move(indices_in);
@@ -245,6 +277,23 @@ Tensor sum_dim(Tensor x_in, int dim, bool keep) {
   const DType dtype = context.autocasts_on_cuda() && is_half(x.dtype()) ? DType::f32 : x.dtype();
   context.record_op(Op::sum, x.numel(), x.bytes() + numel(sizes) * size_of(dtype));
   return record.finish(context.make(sizes, dtype));
+}
+
+void mul_in_place(const Tensor& x, Tensor factor_in) {
+  const Tensor factor = std::move(factor_in);
+  Recording record(x.context(), mul_in_place_backward, {&x});
+  save_input(record.node(), factor);
+  x.context().record_op(Op::mul, x.numel(), 3 * x.bytes());
+  record.finish(x);
+}
+
+void mul_view_in_place(const Tensor& x, Tensor factor_in) {
+  const Tensor factor = std::move(factor_in);
+  Recording record(x.context(), mul_view_in_place_backward, {&x});
+  if (record) record.node()->dims = factor.sizes();
+  save_input(record.node(), factor);
+  x.context().record_op(Op::mul, x.numel(), 3 * x.bytes());
+  record.finish(x);
 }
 
 void div_in_place(const Tensor& x, Tensor y_in) {

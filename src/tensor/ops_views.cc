@@ -1,4 +1,6 @@
 // Creation, views and copies.
+#include <array>
+
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -216,31 +218,22 @@ std::vector<Tensor> split(Tensor x_in, std::int64_t size, int dim) {
   return parts;
 }
 
-std::vector<Tensor> split_in_two(Tensor x_in, std::int64_t size, int dim) {
+std::vector<Tensor> split(Tensor x_in, std::span<const std::int64_t> sizes, int dim) {
   const Tensor x = std::move(x_in);
   dim = wrap(dim, x.dim());
   Recording record(x.context(), split_backward, {&x});
   if (record) record.node()->number[0] = dim;
   std::vector<Tensor> parts;
-  for (const std::int64_t part : {size, x.size(dim) - size}) {
-    Dims sizes = x.sizes();
-    sizes[dim] = part;
-    parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
+  for (const std::int64_t part : sizes) {
+    Dims part_sizes = x.sizes();
+    part_sizes[dim] = part;
+    parts.push_back(record.finish(x.context().alias(x, part_sizes, x.strides())));
   }
   return parts;
 }
 
-std::vector<Tensor> split(Tensor x_in, std::initializer_list<std::int64_t> sizes_along, int dim) {
-  const Tensor x = std::move(x_in);
-  Recording record(x.context(), split_backward, {&x});
-  if (record) record.node()->number[0] = wrap(dim, x.dim());
-  std::vector<Tensor> parts;
-  for (const std::int64_t size : sizes_along) {
-    Dims sizes = x.sizes();
-    sizes[dim] = size;
-    parts.push_back(record.finish(x.context().alias(x, sizes, x.strides())));
-  }
-  return parts;
+std::vector<Tensor> split(Tensor x, std::initializer_list<std::int64_t> sizes, int dim) {
+  return split(std::move(x), std::span(sizes.begin(), sizes.size()), dim);
 }
 
 Tensor clone(const Tensor& x, const Dims& strides) {

@@ -77,6 +77,7 @@ TEST(ConfigCatalogue, ParameterCountsAreThoseCountedElsewhere) {
     } else {
       EXPECT_TRUE(count == computed || count == stored) << line << ": " << count;
     }
+    EXPECT_EQ(active_parameter_count(*built), row.value("computed_active_parameters", count)) << line;
   });
   EXPECT_GT(exact, 10);
 }

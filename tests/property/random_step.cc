@@ -27,6 +27,69 @@ Json gpt2_config(Dice& dice, std::int64_t most_layers) {
   return config;
 }
 
+// Experts, groups of them, and where they stand among dense layers.
+void draw_experts(Dice& dice, const std::string& family, Json& config) {
+  const std::int64_t groups = dice.between(1, 3);
+  const std::int64_t experts = groups * dice.between(2, 4);
+  const std::int64_t top_groups = dice.between(1, groups);
+  const std::int64_t top_k = dice.between(1, top_groups * (experts / groups));
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) config[key] = experts;
+  config["num_experts_per_tok"] = family == "phimoe" ? 2 : top_k;
+  config["n_group"] = groups;
+  config["topk_group"] = top_groups;
+  config["moe_intermediate_size"] = dice.between(1, 60);
+  config["n_shared_experts"] = dice.between(1, 2);
+  config["shared_expert_intermediate_size"] = dice.between(1, 60);
+  config["norm_topk_prob"] = dice.once_in(2);
+  config["first_k_dense_replace"] = dice.between(0, 2);
+  config["decoder_sparse_step"] = dice.between(1, 2);
+  if (family == "deepseek_v2" && dice.once_in(2)) config["topk_method"] = "group_limited_greedy";
+  if (dice.once_in(3)) config["experts_implementation"] = "batched_mm";
+}
+
+// What every mixture has in common with a plain decoder.
+Json plain_parts(Dice& dice, const std::string& family, std::int64_t most_layers) {
+  const std::int64_t kv_heads = dice.between(1, 3);
+  const std::int64_t heads = kv_heads * dice.between(1, 3);
+  const std::int64_t head_dim = 2 * dice.between(1, 9);
+  const std::int64_t other_width = heads * dice.between(1, 30);
+  return {{"model_type", family},
+          {"num_hidden_layers", dice.between(1, most_layers)},
+          {"num_attention_heads", heads},
+          {"num_key_value_heads", kv_heads},
+          {"head_dim", head_dim},
+          {"hidden_size", dice.once_in(3) ? other_width : heads * head_dim},
+          {"intermediate_size", dice.between(3, 150)},
+          {"vocab_size", dice.between(5, 300)},
+          {"max_position_embeddings", 64},
+          {"tie_word_embeddings", dice.once_in(3)},
+          {"attention_dropout", dice.once_in(4) ? 0.1 : 0.0},
+          {"hidden_act", dice.any_of<std::string>({"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"})}};
+}
+
+Json mixture_config(Dice& dice, std::int64_t most_layers) {
+  const std::string family = dice.any_of<std::string>(
+      {"mixtral", "qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "deepseek_v2", "deepseek_v3", "phimoe"});
+  Json config = plain_parts(dice, family, most_layers);
+  draw_experts(dice, family, config);
+  config["sliding_window"] = dice.between(1, 12);
+  config["use_sliding_window"] = dice.once_in(2);
+  config["use_qk_norm"] = dice.once_in(2);
+  config["attention_bias"] = dice.once_in(2);
+  if (family == "glm4_moe") config["head_dim"] = 4 * dice.between(1, 5);
+  if (!family.starts_with("deepseek")) return config;
+  config["num_key_value_heads"] = config["num_attention_heads"];
+  config["hidden_size"] = config["num_attention_heads"].get<std::int64_t>() * dice.between(1, 20);
+  config["kv_lora_rank"] = dice.between(1, 30);
+  if (dice.once_in(2)) config["q_lora_rank"] = dice.between(1, 30);
+  else config["q_lora_rank"] = nullptr;
+  config["qk_nope_head_dim"] = dice.between(1, 20);
+  config["qk_rope_head_dim"] = 2 * dice.between(1, 8);
+  config["v_head_dim"] = dice.between(1, 20);
+  config["rope_interleave"] = dice.once_in(2);
+  return config;
+}
+
 TrainOptions draw_options(Dice& dice) {
   TrainOptions o;
   o.kernels = dice.any_of<Kernels>({Kernels::cuda, Kernels::cuda_traced, Kernels::cpu});
@@ -115,9 +178,10 @@ std::string RandomStep::text() const {
 
 RandomStep random_step(std::uint64_t seed, std::int64_t most_layers) {
   Dice dice(seed);
-  const std::int64_t kind = dice.between(1, 8);
+  const std::int64_t kind = dice.between(1, 9);
   const Json config = kind == 1   ? gpt2_config(dice, most_layers)
                       : kind <= 3 ? gpt_style_config(dice, most_layers)
+                      : kind == 4 ? mixture_config(dice, most_layers)
                                   : random_decoder(dice, most_layers);
   RandomStep setup;
   setup.seed = seed;

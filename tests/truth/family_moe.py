@@ -27,6 +27,14 @@ MODELS = {
                     "topk_group": 2},
     "phimoe": {**BASE, "model_type": "phimoe", "num_local_experts": 6, "num_experts_per_tok": 2, "attention_bias": True,
                "lm_head_bias": True},
+    "olmoe": {**BASE, "model_type": "olmoe", "num_experts": 10, "num_experts_per_tok": 3, "norm_topk_prob": True,
+              "attention_bias": True},
+    "minimax-m2": {**BASE, "model_type": "minimax_m2", "head_dim": 32, "num_local_experts": 10, "num_experts_per_tok": 3,
+                   "partial_rotary_factor": 0.5},
+    "glm4-moe-lite": {**LATENT, "model_type": "glm4_moe_lite", "q_lora_rank": 56, "n_shared_experts": 1},
+    "granitemoe": {**BASE, "model_type": "granitemoe", "num_local_experts": 6, "num_experts_per_tok": 2,
+                   "embedding_multiplier": 12.0, "logits_scaling": 6.0, "residual_multiplier": 0.22,
+                   "attention_multiplier": 0.0156},
     "gpt-oss": {**BASE, "model_type": "gpt_oss", "head_dim": 32, "num_local_experts": 6, "num_experts_per_tok": 4,
                 "sliding_window": 16},
 }
@@ -40,7 +48,8 @@ EXTRA = {
 }
 
 CONFIGS = {name: config for name, config in MODELS.items() if name not in SDPA_REFUSED}
-WITHOUT = {name: GROUPED_REFUSES for name in CONFIGS}
+ONE_BY_ONE = ("granitemoe",)  # experts of the family's own, in every precision
+WITHOUT = {name: () if name in ONE_BY_ONE else GROUPED_REFUSES for name in CONFIGS}
 JOBS = []
 
 
@@ -54,7 +63,7 @@ for name, config in MODELS.items():
     for kind, args in EXTRA.items():
         if not eager or "eager" in kind:
             add(f"{name}-{kind}", config, args)
-    for kind in GROUPED_REFUSES:
+    for kind in () if name in ONE_BY_ONE else GROUPED_REFUSES:
         add(f"{name}-batched-{kind}", batched, STANDARD[kind] + ("" if "eager" in kind else eager))
     if eager:
         add(f"{name}-eager-reentrant", config, STANDARD["bf16-reentrant"] + eager)
@@ -70,3 +79,7 @@ add("glm4-moe-one-group-bf16", {**MODELS["glm4-moe"], "n_group": 1, "topk_group"
 add("qwen2-moe-window-bf16", {**MODELS["qwen2-moe"], "use_sliding_window": True, "sliding_window": 16}, STANDARD["bf16"])
 add("mixtral-window-bf16", {**MODELS["mixtral"], "sliding_window": 16, "head_dim": 32}, STANDARD["bf16"])
 add("gpt-oss-dropout-bf16", {**MODELS["gpt-oss"], "attention_dropout": 0.1}, STANDARD["bf16"] + " --attention eager")
+add("phimoe-jitter-bf16", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, STANDARD["bf16"])
+add("phimoe-jitter-bf16-full", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, EXTRA["bf16-full"])
+add("mixtral-jitter-bf16", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, STANDARD["bf16"])
+add("mixtral-jitter-bf16-full", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, EXTRA["bf16-full"])

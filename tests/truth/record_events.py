@@ -31,12 +31,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import torchvision
 
+import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
 from training_step import Step, configuration, device_of, language_loss, language_model, parse_options, text_inputs
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
+even_routing.install()
 SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "b8",
          "uint64": "u64", "float64": "f64"}
 

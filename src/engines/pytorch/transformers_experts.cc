@@ -136,4 +136,18 @@ Tensor TransformersModules::experts(const model::Experts& module, Tensor hidden,
   return grouped_experts(module, std::move(hidden), std::move(index), std::move(weights));
 }
 
+// GraniteMoeParallelExperts: the products are made one after the other and joined at the end.
+Tensor TransformersModules::linear_by_shares(model::ParameterRef weight, Tensor x_in,
+                                             std::span<const std::int64_t> shares) {
+  const t::Scope named(context_, scope(weight));
+  const Tensor x = std::move(x_in);
+  std::vector<Tensor> rows = t::split(x, shares, 0);
+  std::vector<Tensor> products;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    Tensor matrix = t::select(parameter(weight), 0, static_cast<std::int64_t>(i));
+    products.push_back(t::linear(rows[i], std::move(matrix), {}));
+  }
+  return t::cat(products, 0);
+}
+
 }  // namespace ullage::engines::pytorch

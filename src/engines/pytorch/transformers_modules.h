@@ -22,6 +22,8 @@ class TransformersModules : public model::Modules {
   tensor::Tensor dropout(double p, tensor::Tensor x) override;
   tensor::Tensor mlp(const model::Mlp& module, tensor::Tensor x) override;
   tensor::Tensor buffer(std::int32_t index) override { return state_.layer_buffer(index, context_.layer); }
+  tensor::Tensor linear_by_shares(model::ParameterRef weight, tensor::Tensor x,
+                                  std::span<const std::int64_t> shares) override;
   tensor::Tensor experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
                          tensor::Tensor weights) override;
   tensor::Tensor weight(model::ParameterRef ref) override { return parameter(ref); }

@@ -229,10 +229,14 @@ namespace {
 
 Tensor body(Modules& m, const Architecture& arch, Tensor ids, LayerFunction layer) {
   Tensor embeds = call([&](Tensor x) { return m.embedding(arch.embedding, x); }, ids);
-  if (arch.multiplies_embeddings) embeds = tensor::mul_scalar(embeds);
+  if (arch.multiplies_embeddings && !arch.multiplies_behind_masks) embeds = tensor::mul_scalar(embeds);
   const Tensor positions = m.position_ids(embeds);
   std::vector<Tensor> masks;
-  for (const auto& window : arch.mask_windows) masks.push_back(m.causal_mask(window, embeds));
+  MaskSource source;
+  source.positions = arch.masks_know_positions;
+  source.eager_only = arch.kinds[0].attention.eager_only;
+  for (const auto& window : arch.mask_windows) masks.push_back(m.causal_mask(window, embeds, source));
+  if (arch.multiplies_behind_masks) embeds = tensor::mul_scalar(embeds);
   Tensor hidden = embeds;
   hidden = m.dropout(arch.embedding_dropout, hidden);
   RotaryTables rotary;

@@ -29,6 +29,7 @@ struct MixtureConfig {
   std::int64_t groups = 0;               // as in Mixture
   std::int64_t top_groups = 0;
   bool normalizes = false;
+  bool jitters = false;
   ExpertsRun run = ExpertsRun::grouped;
 };
 

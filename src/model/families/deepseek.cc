@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/json.h"
 #include "model/families/latent.h"
 #include "model/families/moe.h"
 
@@ -95,14 +96,33 @@ void read_rest(Fields& fields, DecoderConfig& c) {
 
 // --- deepseek_v3 -----------------------------------------------------------------------------------------------------
 
-LayerKind kind_v3(const DecoderConfig& c, const LayerTraits& traits) {
+LayerKind kind_v3(const DecoderConfig& c, const LayerTraits& traits, bool buffer_in_fp32) {
   LayerKind layer = empty_layer(c, traits);
   ParameterList p(layer.parameters, true);
   add_latent_projections(p, layer, c);
-  if (traits.sparse) add_corrected_mixture(p, layer, c, false);
+  if (traits.sparse) add_corrected_mixture(p, layer, c, buffer_in_fp32);
   else add_gated_mlp(p, layer, c);
   add_norms(p, layer, c, NormKind::rms);
   return layer;
+}
+
+// mlp_layer_types, "dense" or "sparse" for each layer; without it all but the first are sparse.
+void read_mlp_types(Fields& fields, DecoderConfig& c) {
+  constexpr std::string_view kKey = "mlp_layer_types";
+  dense_first(c, 1);
+  if (!fields.has(kKey)) return;
+  const auto named = fields.config().strings(kKey);
+  if (!named) return fields.reject(named.error());
+  if (static_cast<std::int64_t>(named->size()) != c.layers) {
+    return fields.reject(kKey, fmt::format("{} entries for {} layers; give one for each", named->size(), c.layers));
+  }
+  for (std::size_t i = 0; i < named->size(); ++i) {
+    const std::string& name = (*named)[i];
+    if (name != "dense" && name != "sparse") {
+      fields.reject(kKey, fmt::format("'{}' is not modelled; expected dense or sparse", excerpt(name)));
+    }
+    c.traits[i].sparse = name == "sparse";
+  }
 }
 
 }  // namespace
@@ -143,7 +163,32 @@ Expected<Architecture> build_deepseek_v3(const JsonObject& config) {
   read_groups(fields, c.mixture, 8, 4);
   dense_first(c, fields.count("first_k_dense_replace", 3, kMaxLayers));
   return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
-    return decoder(read, "deepseek_v3", NormKind::rms, kind_v3);
+    return decoder(read, "deepseek_v3", NormKind::rms,
+                   [](const DecoderConfig& of, const LayerTraits& traits) { return kind_v3(of, traits, false); });
+  });
+}
+
+Expected<Architecture> build_glm4_moe_lite(const JsonObject& config) {
+  Fields fields(config);
+  DecoderConfig c = read_decoder(fields, {.vocab = 154880,
+                                          .hidden = 2048,
+                                          .intermediate = 10240,
+                                          .layers = 47,
+                                          .heads = 20,
+                                          .kv_heads = 20,
+                                          .head_dim = 256,
+                                          .max_positions = 202752,
+                                          .null_kv_heads = false});
+  read_latent(fields, c, {.q_rank = 768, .nope_dim = 192, .value_dim = 256});
+  read_rest(fields, c);
+  if (fields.boolean("rope_interleave", true)) c.rotary.form = RotaryForm::unzipped;
+  read_mixture(fields, c, {.experts = 64, .top_k = 4, .intermediate = 1536}, 1);
+  c.mixture.normalizes = fields.boolean("norm_topk_prob", true);
+  read_groups(fields, c.mixture, 1, 1);
+  read_mlp_types(fields, c);
+  return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
+    return decoder(read, "glm4_moe_lite", NormKind::rms,
+                   [](const DecoderConfig& of, const LayerTraits& traits) { return kind_v3(of, traits, true); });
   });
 }
 

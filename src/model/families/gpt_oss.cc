@@ -50,6 +50,7 @@ Tensor decoder_layer(Modules& m, const LayerKind& layer, Tensor hidden, const Ro
 LayerKind kind(const DecoderConfig& c, const LayerTraits& traits) {
   LayerKind layer = empty_layer(c, traits);
   ParameterList p(layer.parameters, true);
+  layer.attention.eager_only = true;
   layer.attention.sinks = p.add("self_attn.sinks", {axis(Axis::heads, c.heads)});
   add_projections(p, layer, c);
   layer.mixture = empty_mixture(c);
@@ -90,10 +91,12 @@ Expected<Architecture> build_gpt_oss(const JsonObject& config) {
   c.mixture.top_k = fields.integer("num_experts_per_tok", 4, kMaxExperts);
   c.mixture.intermediate = c.intermediate;
   c.mixture.run = read_experts_run(fields);
-  refuse_router_extras(fields);
+  refuse_router_loss(fields);
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
-    return decoder(read, "gpt_oss", NormKind::rms_cast_last, kind);
+    Architecture arch = decoder(read, "gpt_oss", NormKind::rms_cast_last, kind);
+    arch.masks_know_positions = false;
+    return arch;
   });
 }
 

@@ -70,7 +70,7 @@ struct Parts {
 };
 
 Parts split_last(const Tensor& x, std::int64_t size) {
-  std::vector<Tensor> parts = tensor::split_in_two(x, size, -1);
+  std::vector<Tensor> parts = tensor::split(x, {size, x.size(-1) - size}, -1);
   return {std::move(parts[0]), std::move(parts[1])};
 }
 

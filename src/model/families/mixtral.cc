@@ -22,6 +22,7 @@ Routing route(Modules& m, const Mixture& mixture, Tensor hidden_in) {
 
 Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   const tensor::Dims sizes = hidden.sizes();
+  if (layer.mixture.jitters) jitter(m, hidden);
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route(m, layer.mixture, x); }, hidden);
   hidden = run_experts(m, layer.mixture, hidden, routing.chosen, routing.weights);
@@ -55,7 +56,8 @@ Expected<DecoderConfig> read(const JsonObject& config) {
   c.mixture.top_k = fields.integer("num_experts_per_tok", 2, kMaxExperts);
   c.mixture.intermediate = c.intermediate;
   c.mixture.run = read_experts_run(fields);
-  refuse_router_extras(fields, {"router_jitter_noise"});
+  refuse_router_loss(fields);
+  c.mixture.jitters = fields.number("router_jitter_noise", 0) > 0;
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c));
 }

@@ -15,12 +15,9 @@ ExpertsRun read_experts_run(Fields& fields) {
   return ExpertsRun::grouped;
 }
 
-void refuse_router_extras(Fields& fields, std::initializer_list<std::string_view> noise) {
+void refuse_router_loss(Fields& fields) {
   if (fields.boolean("output_router_logits", false)) {
     fields.reject("output_router_logits", "the load-balancing loss is not modelled; set it to false");
-  }
-  for (const std::string_view key : noise) {
-    if (fields.number(key, 0) > 0) fields.reject(key, "noise on what the router sees is not modelled; set it to 0");
   }
 }
 
@@ -61,6 +58,7 @@ Mixture empty_mixture(const DecoderConfig& c) {
   mixture.groups = c.mixture.groups;
   mixture.top_groups = c.mixture.top_groups;
   mixture.normalizes = c.mixture.normalizes;
+  mixture.jitters = c.mixture.jitters;
   mixture.experts.count = c.mixture.experts;
   mixture.experts.run = c.mixture.run;
   mixture.experts.activation = c.activation;
@@ -99,6 +97,11 @@ void add_corrected_mixture(ParameterList& p, LayerKind& layer, const DecoderConf
 }
 
 // --- forward ---------------------------------------------------------------------------------------------------------
+
+void jitter(Modules& m, const Tensor& x) {
+  Tensor noise = tensor::empty(m.context(), tensor::Op::empty, x.sizes(), x.dtype());
+  tensor::mul_in_place(x, std::move(noise));
+}
 
 void normalize_rows(const Tensor& weights) {
   Tensor total = tensor::sum_dim(weights, -1, true);

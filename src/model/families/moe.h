@@ -1,7 +1,6 @@
 // What mixtures of experts share: the fields of their configurations, the parameters of their blocks, and the routers.
 #pragma once
 
-#include <initializer_list>
 #include <string_view>
 
 #include "model/families/decoder.h"
@@ -11,10 +10,10 @@ namespace ullage::model {
 // experts_implementation: grouped_mm unless it says otherwise.
 ExpertsRun read_experts_run(Fields& fields);
 
-// Rejects the load-balancing loss, and noise in any of these fields, which are not modelled.
-void refuse_router_extras(Fields& fields, std::initializer_list<std::string_view> noise = {});
+// Rejects the load-balancing loss, which is not modelled.
+void refuse_router_loss(Fields& fields);
 
-// Rejects more experts for a token than there are, and a width of experts that their products cannot be aligned to.
+// Rejects more experts for a token than there are.
 void check_mixture(Fields& fields, const MixtureConfig& c, std::string_view top_k_key);
 
 // Group-limited routing: n_group and topk_group.
@@ -42,6 +41,9 @@ struct Routing {
   Tensor weights;
   Tensor chosen;
 };
+
+// Multiplies x by noise, in place.
+void jitter(Modules& m, const Tensor& x);
 
 // Divides each row by its sum, in place.
 void normalize_rows(const Tensor& weights);

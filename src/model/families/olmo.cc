@@ -60,7 +60,8 @@ AttentionOutput olmo_attention(Modules& m, const Attention& a, Tensor hidden, co
   return attend_projected(m, a, std::move(x), rotary, std::move(mask));
 }
 
-// Queries and keys are normed over all heads together.
+}  // namespace
+
 AttentionOutput olmo2_attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary,
                                 Tensor mask) {
   const auto linear = [&](const Linear& module) { return call([&](Tensor x) { return m.linear(module, x); }, hidden); };
@@ -75,6 +76,8 @@ AttentionOutput olmo2_attention(Modules& m, const Attention& a, Tensor hidden, c
   x.value = linear(a.v);
   return attend_projected(m, a, std::move(x), rotary, std::move(mask));
 }
+
+namespace {
 
 Tensor olmo_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
   return pre_norm_layer(m, layer, olmo_attention, std::move(hidden), rotary, std::move(mask));

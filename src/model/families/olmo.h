@@ -10,5 +10,7 @@ Expected<Architecture> build_olmo2(const JsonObject& config);
 Expected<Architecture> build_olmo3(const JsonObject& config);
 Output forward_olmo(Modules& modules, const Architecture& architecture, Batch batch);
 Output forward_olmo2(Modules& modules, const Architecture& architecture, Batch batch);
+// Queries and keys are normed over all heads together.
+AttentionOutput olmo2_attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary, Tensor mask);
 
 }  // namespace ullage::model

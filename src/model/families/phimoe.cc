@@ -106,6 +106,12 @@ Routing route(Modules& m, const Mixture& mixture, Tensor hidden) {
 
 Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   const tensor::Dims sizes = hidden.sizes();
+  if (layer.mixture.jitters) {
+    // Twice: the router does so again, by way of its view.
+    jitter(m, hidden);
+    Tensor noise = tensor::empty(m.context(), Op::empty, {hidden.numel() / sizes[-1], sizes[-1]}, hidden.dtype());
+    tensor::mul_view_in_place(hidden, std::move(noise));
+  }
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route(m, layer.mixture, x); }, hidden);
   const Tensor out = run_experts(m, layer.mixture, hidden, routing.chosen, routing.weights);
@@ -132,8 +138,9 @@ void read_mixture(Fields& fields, DecoderConfig& c) {
   if (c.mixture.top_k != 2) {
     fields.reject(kTopK, fmt::format("{}, but the model's mixer always chooses 2; set it to 2", c.mixture.top_k));
   }
+  refuse_router_loss(fields);
   // router_jitter_noise is only a threshold here.
-  refuse_router_extras(fields, {"input_jitter_noise"});
+  c.mixture.jitters = fields.number("input_jitter_noise", 0) > 0;
   check_mixture(fields, c.mixture, kTopK);
 }
 

@@ -107,7 +107,7 @@ void read_qwen_mixture(Fields& fields, DecoderConfig& c, const MixtureConfig& de
   c.mixture.intermediate = fields.integer("moe_intermediate_size", defaults.intermediate, kMaxWidth);
   c.mixture.normalizes = fields.boolean("norm_topk_prob", false);
   c.mixture.run = read_experts_run(fields);
-  refuse_router_extras(fields);
+  refuse_router_loss(fields);
   check_mixture(fields, c.mixture, "num_experts_per_tok");
 }
 
