@@ -1,6 +1,7 @@
 // What holds for every training step, over random models and options.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "random_step.h"
@@ -75,14 +76,25 @@ TEST(TrainStepProperty, ThePeakIsTheHighestOfAllMoments) {
   });
 }
 
+// Whether `tokens` are the first that a window of some layer does not hold: from there on attention has a mask, and so
+// another kernel with a workspace of its own.
+bool reaches_window(const model::Architecture& architecture, std::int64_t tokens) {
+  return std::any_of(architecture.kinds.begin(), architecture.kinds.end(), [&](const model::LayerKind& kind) {
+    return kind.attention.window.has_value() && *kind.attention.window == tokens;
+  });
+}
+
 TEST(TrainStepProperty, MoreBatchOrSequenceNeverNeedsLess) {
   for_random_steps([](const RandomStep& setup) {
+    // The fused loss cuts the rows into a number of chunks that grows in steps: one row more can make them smaller.
+    if (setup.options.loss == Loss::fused) return;
     const std::int64_t peak = peak_of(run(setup)).bytes;
     TrainOptions more_batch = setup.options;
     ++more_batch.micro_batch;
     EXPECT_GE(peak_of(run(setup.architecture, more_batch)).bytes, peak) << "one sequence more";
     TrainOptions more_tokens = setup.options;
     ++more_tokens.seq_len;
+    if (reaches_window(setup.architecture, more_tokens.seq_len)) return;
     EXPECT_GE(peak_of(run(setup.architecture, more_tokens)).bytes, peak) << "one token more";
   });
 }

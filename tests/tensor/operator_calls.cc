@@ -46,9 +46,10 @@ DType dtype_of(const Json& attrs, DType fallback) {
 // A model's modules without a model: for the functions that own no parameter.
 struct Bare {
   explicit Bare(tensor::Context& context)
-      : state(context, architecture, DType::f32), modules(context, state, options) {}
+      : state(context, architecture, plan, options), modules(context, state, options) {}
 
   model::Architecture architecture;
+  model::TuningPlan plan;
   engines::pytorch::TrainOptions options;
   engines::pytorch::ModelState state;
   engines::pytorch::TransformersModules modules;
