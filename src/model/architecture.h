@@ -25,6 +25,7 @@ enum class NormKind : std::uint8_t {
   layer,           // the library's layer norm
   layer_fp32,      // the same in fp32, then back (OLMo)
   layer_composed,  // the layer norm written out in fp32 (Cohere)
+  rms_promoted,    // the mean square in fp32, which the quotient is promoted to, then the weight's type (T5)
 };
 
 struct Norm {
@@ -70,6 +71,8 @@ struct Attention {
   double dropout = 0;
   double output_dropout = 0;    // of what the output projection gives
   bool softmax_in_fp32 = true;  // the eager path computes probabilities in fp32
+  bool plain_softmax = false;   // and leaves them as softmax gives them (BERT)
+  bool causal = true;           // a fused kernel without a mask lets a query see nothing behind it
   bool groups_keys = true;      // the module knows of key groups: SDPA is told to group even equal heads
   bool upcast = false;          // GPT-2's reorder_and_upcast_attn: scores in fp32 by baddbmm
   bool softcaps = false;        // the eager path squashes scores by tanh
@@ -82,6 +85,7 @@ struct Attention {
   Linear o;
   Norm q_norm, k_norm;  // may be empty
   ParameterRef sinks;   // a logit for each head beside the scores (gpt-oss); may be empty
+  Embedding biases;     // a bias for each head by the distance between query and key (T5); may be empty
   Latent latent;
 };
 
@@ -89,7 +93,8 @@ struct Mlp {
   bool gated = true;  // down(act(gate(x)) * up(x)), else down(act(up(x)))
   Activation activation = Activation::silu;
   Linear gate, up, down;
-  double dropout = 0;  // of what comes out
+  double dropout = 0;        // of what comes out
+  double inner_dropout = 0;  // of what the activation gives
 };
 
 // How an expert's first product holds gate and up, and what becomes of them.
@@ -136,6 +141,8 @@ struct LayerKind {
   Norm post_attention_norm;
   Norm feedforward_norm, post_feedforward_norm;  // around the feed-forward part, where post_attention_norm is not
   Attention attention;
+  Attention cross_attention;  // of a decoder, to what the encoder gives
+  Norm cross_norm;
   Mlp mlp;
   Mixture mixture;
   double residual_dropout = 0;
@@ -182,6 +189,21 @@ struct Note {
   std::string subject;
 };
 
+// What stands in front of a stack of layers and behind it.
+struct Sides {
+  Embedding embedding;
+  Embedding positions;
+  Norm embedding_norm;
+  Norm final_norm;
+};
+
+// What a masked language model's head does first.
+struct HeadTransform {
+  Linear dense;  // may be empty: nothing
+  Activation activation = Activation::gelu;
+  Norm norm;
+};
+
 struct Architecture {
   std::string name;    // as the user or the catalogue calls it; may be empty
   std::string family;  // "llama"
@@ -192,6 +214,10 @@ struct Architecture {
   std::vector<Parameter> parameters;  // outside of layers, in registration order
   std::size_t layers_at = 0;          // how many of them are registered before the layers
   std::string layer_prefix;           // "model.layers."
+  // Of an encoder-decoder: the encoder's layers come first, with a prefix of their own and none of the decoder's kinds.
+  std::int64_t encoder_layers = 0;
+  std::size_t encoder_at = 0;  // how many parameters are registered before the encoder's layers
+  std::string encoder_prefix;
   std::vector<LayerKind> kinds;
   std::vector<std::uint8_t> layers;  // index into kinds, by layer
   std::vector<Buffer> buffers;
@@ -200,11 +226,14 @@ struct Architecture {
   bool multiplies_embeddings = false;    // by a number
   bool multiplies_behind_masks = false;  // only when the masks are made
   Embedding positions;                   // learned positions; may be empty
+  Embedding token_types;
   Norm embedding_norm;                   // may be empty
   Linear project_in;                     // from the embeddings' width to the layers', and
   Linear project_out;                    // back; both empty where they are equal
   Norm final_norm;
   bool has_final_norm = true;
+  Sides decoder;  // of an encoder-decoder, whose other embeddings and norms here are the encoder's
+  HeadTransform head_transform;
   Linear head;
   bool normalized_head = false;  // its rows are scaled to length one in every step
   LogitForm logits = LogitForm::plain;
@@ -221,6 +250,7 @@ struct Architecture {
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   const LayerKind& kind_of(std::int64_t layer) const { return kinds[layers[static_cast<std::size_t>(layer)]]; }
+  bool in_encoder(std::int64_t layer) const { return layer < encoder_layers; }
   // Number of layers after which the sequence of kinds repeats (1 when all are equal); 0: it does not.
   std::int64_t period() const;
 };
@@ -234,17 +264,21 @@ std::int64_t active_parameter_count(const Architecture& architecture);
 // Calls visit(parameter, full_name, layer or -1) for every parameter in registration order; tied ones too.
 template <class Visit>
 void for_each_parameter(const Architecture& architecture, Visit visit) {
-  for (std::size_t i = 0; i < architecture.layers_at; ++i)
-    visit(architecture.parameters[i], architecture.parameters[i].name, -1);
-  for (std::int64_t layer = 0; layer < architecture.layer_count(); ++layer) {
-    for (const Parameter& parameter : architecture.kind_of(layer).parameters) {
-      visit(parameter, architecture.layer_prefix + std::to_string(layer) + "." + parameter.name,
-            static_cast<int>(layer));
+  const auto outside = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) visit(architecture.parameters[i], architecture.parameters[i].name, -1);
+  };
+  const auto layers = [&](const std::string& prefix, std::int64_t from, std::int64_t to) {
+    for (std::int64_t layer = from; layer < to; ++layer) {
+      for (const Parameter& parameter : architecture.kind_of(layer).parameters) {
+        visit(parameter, prefix + std::to_string(layer - from) + "." + parameter.name, static_cast<int>(layer));
+      }
     }
-  }
-  for (std::size_t i = architecture.layers_at; i < architecture.parameters.size(); ++i) {
-    visit(architecture.parameters[i], architecture.parameters[i].name, -1);
-  }
+  };
+  outside(0, architecture.encoder_at);
+  layers(architecture.encoder_prefix, 0, architecture.encoder_layers);
+  outside(architecture.encoder_at, architecture.layers_at);
+  layers(architecture.layer_prefix, architecture.encoder_layers, architecture.layer_count());
+  outside(architecture.layers_at, architecture.parameters.size());
 }
 
 // Writing an Architecture: adds a parameter to a list and returns the reference to it.

@@ -7,6 +7,8 @@
 
 #include "base/nearest.h"
 #include "model/families/baichuan.h"
+#include "model/families/bart.h"
+#include "model/families/bert.h"
 #include "model/families/bloom.h"
 #include "model/families/chatglm.h"
 #include "model/families/cohere.h"
@@ -40,6 +42,7 @@
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
+#include "model/families/t5.h"
 #include "model/families/torchvision.h"
 #include "model/limits.h"
 
@@ -50,6 +53,8 @@ constexpr std::array kFamilies{
     Family{"RefinedWeb", build_refined_web, forward_falcon},
     Family{"RefinedWebModel", build_refined_web, forward_falcon},
     Family{"baichuan", build_baichuan, forward_baichuan},
+    Family{"bart", build_bart, forward_bart},
+    Family{"bert", build_bert, forward_bert},
     Family{"bloom", build_bloom, forward_bloom},
     Family{"chatglm", build_chatglm, forward_chatglm},
     Family{"cohere", build_cohere, forward_cohere},
@@ -91,9 +96,11 @@ constexpr std::array kFamilies{
     Family{"qwen2_moe", build_qwen2_moe, forward_qwen2_moe},
     Family{"qwen3", build_qwen3, forward_qwen3},
     Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
+    Family{"roberta", build_roberta, forward_roberta},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},
     Family{"starcoder2", build_starcoder2, forward_llama},
+    Family{"t5", build_t5, forward_t5},
     Family{"torchvision", build_torchvision, forward_torchvision},
 };
 

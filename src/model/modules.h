@@ -64,6 +64,8 @@ class Modules {
   virtual Tensor buffer(std::int32_t index) = 0;
   // The rows of x in consecutive shares, each times its own matrix of `weight` [shares, out, in].
   virtual Tensor linear_by_shares(ParameterRef weight, Tensor x, std::span<const std::int64_t> shares) = 0;
+  // Of the model, by index.
+  virtual Tensor model_buffer(std::int32_t index) = 0;
   // x [tokens, hidden] through the experts `chosen` [tokens, top_k] for each token, weighted [tokens, top_k] and
   // summed.
   virtual Tensor experts(const Experts& module, Tensor x, Tensor chosen, Tensor weights) = 0;
@@ -85,6 +87,8 @@ class Modules {
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
 
+  // Whether layers are checkpointed.
+  virtual bool checkpoints() const = 0;
   // Runs one layer, checkpointed where the set-up says so.
   // `extra` is a second positional tensor (GPT-2 passes its mask so): a reentrant checkpoint lets go of it with its
   // saved tensors, while what the region captures lives as long as the graph.

@@ -32,19 +32,30 @@ std::int64_t layers_of_kind(const model::Architecture& architecture, std::size_t
   return std::count(architecture.layers.begin(), architecture.layers.end(), static_cast<std::uint8_t>(kind));
 }
 
+bool is_of_encoder(const model::Architecture& architecture, std::size_t kind) {
+  const auto end = architecture.layers.begin() + architecture.encoder_layers;
+  return std::find(architecture.layers.begin(), end, static_cast<std::uint8_t>(kind)) != end;
+}
+
 std::vector<ParameterLine> parameter_lines(const model::Architecture& architecture) {
   std::vector<ParameterLine> out;
   const auto add_outer = [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) out.push_back(line_of(architecture, architecture.parameters[i]));
   };
-  add_outer(0, architecture.layers_at);
-  for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
-    for (const model::Parameter& parameter : architecture.kinds[k].parameters) {
-      ParameterLine& line = out.emplace_back(line_of(architecture, parameter));
-      line.name = architecture.layer_prefix + "*." + parameter.name;
-      line.copies = layers_of_kind(architecture, k);
+  const auto add_layers = [&](const std::string& prefix, bool in_encoder) {
+    for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
+      if (is_of_encoder(architecture, k) != in_encoder) continue;
+      for (const model::Parameter& parameter : architecture.kinds[k].parameters) {
+        ParameterLine& line = out.emplace_back(line_of(architecture, parameter));
+        line.name = prefix + "*." + parameter.name;
+        line.copies = layers_of_kind(architecture, k);
+      }
     }
-  }
+  };
+  add_outer(0, architecture.encoder_at);
+  add_layers(architecture.encoder_prefix, true);
+  add_outer(architecture.encoder_at, architecture.layers_at);
+  add_layers(architecture.layer_prefix, false);
   add_outer(architecture.layers_at, architecture.parameters.size());
   return out;
 }
@@ -83,23 +94,24 @@ std::int64_t buffer_bytes(const model::Architecture& architecture, DType dtype) 
   return total;
 }
 
-// Modules by (whether they are in a layer, name), in the order of their first operator.
+// Modules by (what is in front of the number of their layer, name), in the order of their first operator.
 class Modules {
  public:
   explicit Modules(const model::Architecture& architecture) : architecture_(architecture) {}
 
   void add(const memory::OpRecord& op, std::string_view module, bool product) {
-    ModuleLine& line = find(op.layer != memory::kNoLayer, module);
+    ModuleLine& line = find(prefix_of(op.layer), module);
     line.flops = add_saturated(line.flops, op.flops);
     if (product) line.macs = add_saturated(line.macs, op.flops / 2);
   }
 
   // Parameters go to the module that their name begins with.
-  void add_parameters(const ParameterLine& parameter, bool in_layer) {
+  void add_parameters(const ParameterLine& parameter) {
     if (!parameter.tied_to.empty()) return;
     std::string name = parameter.name.substr(0, parameter.name.rfind('.'));
-    if (in_layer) name = name.substr(architecture_.layer_prefix.size() + 2);
-    ModuleLine& line = find(in_layer, name);
+    const std::string_view prefix = prefix_of(name);
+    if (!prefix.empty()) name = name.substr(prefix.size() + 2);
+    ModuleLine& line = find(prefix, name);
     line.parameters += parameter.elements * parameter.copies;
     line.copies = parameter.copies;
   }
@@ -107,18 +119,37 @@ class Modules {
   std::vector<ModuleLine> take() { return std::move(lines_); }
 
  private:
-  ModuleLine& find(bool in_layer, std::string_view module) {
-    const auto [at, is_new] = index_.try_emplace({in_layer, std::string(module)}, lines_.size());
+  // Empty outside of layers.
+  std::string_view prefix_of(std::int16_t layer) const {
+    if (layer == memory::kNoLayer) return {};
+    return architecture_.in_encoder(layer) ? architecture_.encoder_prefix : architecture_.layer_prefix;
+  }
+
+  std::string_view prefix_of(const std::string& parameter) const {
+    for (const std::string* prefix : {&architecture_.encoder_prefix, &architecture_.layer_prefix}) {
+      if (!prefix->empty() && parameter.starts_with(*prefix + "*.")) return *prefix;
+    }
+    return {};
+  }
+
+  std::int64_t layers_behind(std::string_view prefix) const {
+    if (prefix.empty()) return 1;
+    const std::int64_t encoder = architecture_.encoder_layers;
+    return encoder > 0 && prefix == architecture_.encoder_prefix ? encoder : architecture_.layer_count() - encoder;
+  }
+
+  ModuleLine& find(std::string_view prefix, std::string_view module) {
+    const auto [at, is_new] = index_.try_emplace({prefix, std::string(module)}, lines_.size());
     if (!is_new) return lines_[at->second];
     ModuleLine& line = lines_.emplace_back();
-    line.name = in_layer ? architecture_.layer_prefix + "*" + (module.empty() ? "" : ".") + std::string(module)
-                         : std::string(module);
-    line.copies = in_layer ? architecture_.layer_count() : 1;
+    line.name = prefix.empty() ? std::string(module)
+                               : std::string(prefix) + "*" + (module.empty() ? "" : ".") + std::string(module);
+    line.copies = layers_behind(prefix);
     return line;
   }
 
   const model::Architecture& architecture_;
-  std::map<std::pair<bool, std::string>, std::size_t> index_;
+  std::map<std::pair<std::string_view, std::string>, std::size_t> index_;
   std::vector<ModuleLine> lines_;
 };
 
@@ -131,10 +162,7 @@ std::vector<ModuleLine> module_lines(const model::Architecture& architecture,
     if (op.phase == memory::Phase::forward)
       modules.add(op, timeline.names[op.module], is_product(timeline.names[op.name]));
   }
-  const std::string in_layer = architecture.layer_prefix + "*.";
-  for (const ParameterLine& line : parameters) {
-    modules.add_parameters(line, !architecture.layers.empty() && line.name.starts_with(in_layer));
-  }
+  for (const ParameterLine& line : parameters) modules.add_parameters(line);
   return modules.take();
 }
 

@@ -70,8 +70,9 @@ Tensor sigmoid(Tensor x);
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);  // both the exact one and the tanh approximation
 Tensor relu(Tensor x);
-Tensor clamp(Tensor x);        // on both sides
-Tensor clamp_above(Tensor x);  // on one side
+Tensor clamp(Tensor x);                           // on both sides
+Tensor clamp(Tensor x, Tensor low, Tensor high);  // by tensors without dimensions and gradient
+Tensor clamp_above(Tensor x);                     // on one side
 // gelu_tanh as an autograd function of elementary operators that saves its input alone and computes the rest again.
 Tensor gelu_by_hand(Tensor x);
 // A number takes the place of x where `mask`, of Booleans, is false.
@@ -139,9 +140,10 @@ Tensor grouped_mm(Tensor x, Tensor weight, Tensor offsets);
 // --- networks --------------------------------------------------------------------------------------------------------
 Tensor embedding(Tensor weight, Tensor ids);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  // weight and bias may be empty
-// Attention over [batch, heads, seq, dim]; key and value may have fewer heads. `mask` may be empty.
-Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p,
-                                    bool grouped);
+// Attention over [batch, heads, seq, dim]; key and value may have fewer heads. `mask` may be empty: then it is causal
+// where `causal` says so.
+Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p, bool grouped,
+                                    bool causal = true);
 // logits [n, classes], targets [n]; mean reduction.
 Tensor cross_entropy(Tensor logits, Tensor targets);
 // The same of x [n, hidden] times weight [classes, hidden], whose logits never exist as a whole (Liger).

@@ -226,11 +226,12 @@ Tensor composed(const Tensor& query_in, const Tensor& key_in, const Tensor& valu
 // The tracer's own function casts query, key and value, lets go of the casts when it rebinds the names, and hands the
 // mask on as it is.
 Tensor attention_in_low_precision(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                  double dropout_p, bool grouped) {
+                                  double dropout_p, bool grouped, bool causal) {
   Context& context = query.context();
   if (!(context.policy().cuda && context.policy().traced)) {
     const auto run = [=](Tensor q, Tensor k, Tensor v, Tensor m) {
-      return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), std::move(m), dropout_p, grouped);
+      return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), std::move(m), dropout_p, grouped,
+                                          causal);
     };
     return in_low_precision(context, run, query, key, value, mask);
   }
@@ -238,7 +239,7 @@ Tensor attention_in_low_precision(const Tensor& query, const Tensor& key, const 
   Tensor k = cast_to_low_precision(key);
   Tensor q = cast_to_low_precision(query);
   const Restore<bool> off(context.autocast.enabled, false);
-  return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), mask, dropout_p, grouped);
+  return scaled_dot_product_attention(std::move(q), std::move(k), std::move(v), mask, dropout_p, grouped, causal);
 }
 
 AttentionRequest request_of(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
@@ -286,13 +287,14 @@ Tensor flash_padded(const Tensor& query, const Tensor& key, const Tensor& value,
 }  // namespace
 
 Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value_in, Tensor mask_in, double dropout_p,
-                                    bool grouped) {
+                                    bool grouped, bool causal) {
   const Tensor query = std::move(query_in);
   Tensor key = std::move(key_in);
   Tensor value = std::move(value_in);
   const Tensor mask = std::move(mask_in);
-  if (query.context().autocast.enabled) return attention_in_low_precision(query, key, value, mask, dropout_p, grouped);
-  const bool causal = !mask && query.size(2) > 1;
+  if (query.context().autocast.enabled)
+    return attention_in_low_precision(query, key, value, mask, dropout_p, grouped, causal);
+  causal = causal && !mask && query.size(2) > 1;
   Context& context = query.context();
   const AttentionKernel kernel = context.policy().attention(request_of(query, key, value, mask, dropout_p));
   // The tracer hands the kernel the Boolean mask as it is.

@@ -152,6 +152,31 @@ void clamp_between_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = elementwise(Op::where, high_enough, in[0], in[0].dtype());
 }
 
+// The same by tensors: where x is a bound itself, it gets a part of the gradient.
+void clamp_by_tensors_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = unpack(node, 0);
+  const Tensor low = unpack(node, 1);
+  const Tensor high = unpack(node, 2);
+  const auto compare = [&](Op op) { return elementwise(op, x, DType::boolean); };
+  const Tensor in_order = empty(*node.context, Op::compare, {}, DType::boolean);
+  Tensor is_bound;
+  {
+    const Tensor is_low = compare(Op::compare);
+    const Tensor is_high = compare(Op::compare);
+    const Tensor is_either = compare(Op::logical_and);
+    is_bound = compare(Op::logical_and);
+  }
+  Tensor is_outside;
+  {
+    const Tensor is_below = compare(Op::compare);
+    const Tensor is_above = compare(Op::compare);
+    is_outside = compare(Op::logical_and);
+  }
+  const Tensor part = elementwise(Op::div, in[0], in[0].dtype());
+  const Tensor shared = elementwise(Op::where, is_bound, part, in[0].dtype());
+  out[0] = elementwise(Op::masked_fill, shared, is_outside, in[0].dtype());
+}
+
 // where(x <= high, grad, 0)
 void clamp_above_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor x = unpack(node, 0);
@@ -333,6 +358,15 @@ Tensor relu(Tensor x_in) {
 Tensor clamp(Tensor x_in) {
   const Tensor x = std::move(x_in);
   return unary(Op::clamp, x, clamp_between_backward, true, false);
+}
+
+Tensor clamp(Tensor x_in, Tensor low_in, Tensor high_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor low = std::move(low_in);
+  const Tensor high = std::move(high_in);
+  Recording record(x.context(), clamp_by_tensors_backward, {&x});
+  for (const Tensor* saved : {&x, &low, &high}) save_input(record.node(), *saved);
+  return record.finish(elementwise(Op::clamp, x, x.dtype()));
 }
 
 Tensor clamp_above(Tensor x_in) {

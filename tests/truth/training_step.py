@@ -75,10 +75,22 @@ def configuration(fields, changes=()):
     return config
 
 
+MASKED = ("bert", "roberta")
+SEQUENCE_TO_SEQUENCE = ("bart", "t5")
+
+
+def model_class(config):
+    """The published class whose loss is the one that its pretraining minimises."""
+    if config.model_type in MASKED:
+        return transformers.AutoModelForMaskedLM
+    if config.model_type in SEQUENCE_TO_SEQUENCE:
+        return transformers.AutoModelForSeq2SeqLM
+    return transformers.AutoModelForCausalLM
+
+
 def language_model(config, o):
     with torch.device(device_of(o)):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.precision],
-                                                              attn_implementation=o.attention)
+        model = model_class(config).from_config(config, dtype=DTYPES[o.precision], attn_implementation=o.attention)
     model.train()
     if o.loss == "fused":
         from fused_loss import fuse

@@ -24,6 +24,7 @@ Tensor ModelState::make(const model::Parameter& parameter, NameId label, DType d
   if (!trains) return made;
   made.impl()->leaf_requires_grad = true;
   made.impl()->is_parameter = true;
+  if (parameter.unused) return made;
   trainable_.push_back(made);
   layers_of_.push_back(context_.layer);
   return made;
@@ -135,15 +136,20 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
       kind_labels.push_back(context.intern(parameter.name));
     }
   }
-  add_globals(architecture, 0, architecture.layers_at);
-  for (std::size_t i = 0; i < architecture.layers.size(); ++i) {
-    tensor::Restore<std::int16_t> layer(context.layer, static_cast<std::int16_t>(i));
-    context.begin_section(context.layer);
-    const std::uint8_t kind = architecture.layers[i];
-    add_layer(architecture.kinds[kind], plan.kinds[kind], labels[kind]);
-    layer_buffers_.push_back(make_buffers(architecture.kinds[kind].buffers));
-  }
-  context.begin_section(memory::kNoLayer);
+  const auto add_layers = [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i) {
+      tensor::Restore<std::int16_t> layer(context.layer, static_cast<std::int16_t>(i));
+      context.begin_section(context.layer);
+      const std::uint8_t kind = architecture.layers[static_cast<std::size_t>(i)];
+      add_layer(architecture.kinds[kind], plan.kinds[kind], labels[kind]);
+      layer_buffers_.push_back(make_buffers(architecture.kinds[kind].buffers));
+    }
+    context.begin_section(memory::kNoLayer);
+  };
+  add_globals(architecture, 0, architecture.encoder_at);
+  add_layers(0, architecture.encoder_layers);
+  add_globals(architecture, architecture.encoder_at, architecture.layers_at);
+  add_layers(architecture.encoder_layers, architecture.layer_count());
   add_globals(architecture, architecture.layers_at, architecture.parameters.size());
   buffers_ = make_buffers(architecture.buffers);
 }

@@ -168,10 +168,25 @@ Expected<void> check_images(const model::Image& image, const TrainOptions& optio
   return model::check_image_size(image, options.image_size, options.micro_batch);
 }
 
+Expected<void> check_encoder_decoder(const TrainOptions& options) {
+  if (options.recompute_reentrant) {
+    return fail(ErrorCode::invalid_argument, "--recompute-reentrant",
+                "not modelled for an encoder-decoder, whose layers share more than one tensor; leave it out");
+  }
+  if (options.loss == Loss::none) {
+    return fail(ErrorCode::invalid_argument, "--loss",
+                "an encoder-decoder reads its decoder's tokens off the labels, which only the full loss has");
+  }
+  return {};
+}
+
 Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
   const bool image = !architecture.image.arch.empty();
   if (image) {
     if (auto sized = check_images(architecture.image, options); !sized) return sized;
+  }
+  if (architecture.encoder_layers > 0) {
+    if (auto paired = check_encoder_decoder(options); !paired) return paired;
   }
   const std::int64_t positions = image ? options.image_size * options.image_size : options.seq_len;
   if (auto counted = model::check_size(architecture, options.micro_batch, positions); !counted) return counted;

@@ -150,7 +150,7 @@ model::AttentionOutput TransformersModules::fused_attention(const model::Attenti
     key = repeat_kv(std::move(key), times);
     value = repeat_kv(std::move(value), times);
   }
-  Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, grouped);
+  Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, grouped, module.causal);
   out = t::transpose(std::move(out), 1, 2);
   return {t::contiguous(std::move(out)), {}};
 }
@@ -183,12 +183,12 @@ model::AttentionOutput TransformersModules::eager_attention(const model::Attenti
     weights = t::to(std::move(probabilities), dtype);
   } else {
     weights = t::softmax(weights);
-    weights = t::to(weights, value.dtype());
+    if (!module.plain_softmax) weights = t::to(weights, value.dtype());
   }
   weights = t::dropout(weights, module.dropout);
   Tensor out = t::matmul(weights, value_states);
   out = t::transpose(std::move(out), 1, 2);
-  if (module.softmax_in_fp32) out = t::contiguous(std::move(out));
+  if (module.softmax_in_fp32 || module.plain_softmax) out = t::contiguous(std::move(out));
   return {std::move(out), std::move(weights)};
 }
 

@@ -24,6 +24,7 @@ class TransformersModules : public model::Modules {
   tensor::Tensor buffer(std::int32_t index) override { return state_.layer_buffer(index, context_.layer); }
   tensor::Tensor linear_by_shares(model::ParameterRef weight, tensor::Tensor x,
                                   std::span<const std::int64_t> shares) override;
+  tensor::Tensor model_buffer(std::int32_t index) override { return state_.buffer(static_cast<std::size_t>(index)); }
   tensor::Tensor experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
                          tensor::Tensor weights) override;
   tensor::Tensor weight(model::ParameterRef ref) override { return parameter(ref); }
@@ -38,6 +39,7 @@ class TransformersModules : public model::Modules {
   }
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
+  bool checkpoints() const override { return options_.recompute != Recompute::none; }
   tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra,
                        tensor::Tensor* second) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;

@@ -46,6 +46,18 @@ Tensor rms_norm_one_plus(Tensor x, Tensor weight) {
   return t::to(output, dtype);
 }
 
+// T5LayerNorm.
+Tensor rms_norm_promoted(Tensor x, Tensor weight) {
+  Tensor in_fp32 = t::to(x, DType::f32);
+  Tensor squares = t::pow_scalar(std::move(in_fp32));
+  const Tensor variance = t::mean_last(std::move(squares));
+  Tensor inverse = t::add_scalar(variance);
+  inverse = t::rsqrt(std::move(inverse));
+  x = t::mul(x, std::move(inverse));
+  if (is_half(weight.dtype())) x = t::to(x, weight.dtype());
+  return t::mul(std::move(weight), x);
+}
+
 // OlmoLayerNorm.
 Tensor layer_norm_fp32(Tensor x) {
   const DType dtype = x.dtype();
@@ -79,6 +91,7 @@ Tensor TransformersModules::norm(const model::Norm& module, Tensor x) {
     case model::NormKind::rms: return rms_norm(std::move(x), parameter(module.weight), false);
     case model::NormKind::rms_cast_last: return rms_norm(std::move(x), parameter(module.weight), true);
     case model::NormKind::rms_one_plus: return rms_norm_one_plus(std::move(x), parameter(module.weight));
+    case model::NormKind::rms_promoted: return rms_norm_promoted(std::move(x), parameter(module.weight));
     case model::NormKind::layer_fp32: return layer_norm_fp32(std::move(x));
     case model::NormKind::layer_composed: return layer_norm_composed(std::move(x), parameter(module.weight));
     case model::NormKind::layer: break;

@@ -1,0 +1,13 @@
+// BART, an encoder-decoder, trained to give the labels.
+#pragma once
+
+#include "base/json.h"
+#include "model/family.h"
+
+namespace ullage::model {
+
+Expected<Architecture> build_bart(const JsonObject& config);
+
+Output forward_bart(Modules& m, const Architecture& arch, Batch batch);
+
+}  // namespace ullage::model
