@@ -381,7 +381,10 @@ Tensor encode(Modules& m, const Architecture& arch, Tensor ids) {
 
 Tensor decode(Modules& m, const Architecture& arch, Tensor ids, Tensor encoded) {
   const Tensor embeds = call([&](Tensor x) { return m.embedding(arch.decoder.embedding, x); }, ids);
-  const Tensor mask = m.causal_mask({}, embeds, {.positions = false, .eager_only = true});
+  MaskSource source;
+  source.positions = false;
+  source.eager_only = true;
+  const Tensor mask = m.causal_mask({}, embeds, source);
   return run_stack(m, arch, arch.encoder_layers, arch.layer_count(), arch.decoder.final_norm, embeds, mask, encoded);
 }
 
