@@ -227,9 +227,9 @@ struct Architecture {
   bool multiplies_behind_masks = false;  // only when the masks are made
   Embedding positions;                   // learned positions; may be empty
   Embedding token_types;
-  Norm embedding_norm;                   // may be empty
-  Linear project_in;                     // from the embeddings' width to the layers', and
-  Linear project_out;                    // back; both empty where they are equal
+  Norm embedding_norm;  // may be empty
+  Linear project_in;    // from the embeddings' width to the layers', and
+  Linear project_out;   // back; both empty where they are equal
   Norm final_norm;
   bool has_final_norm = true;
   Sides decoder;  // of an encoder-decoder, whose other embeddings and norms here are the encoder's

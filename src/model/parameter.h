@@ -52,7 +52,7 @@ struct Parameter {
   std::vector<Dimension> dims;          // outermost first, as stored
   std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
   ModuleKind module = ModuleKind::other;
-  bool unused = false;                  // the forward pass does without: no gradient ever reaches it
+  bool unused = false;  // the forward pass does without: no gradient ever reaches it
   std::int64_t elements() const;
 };
 

@@ -38,7 +38,7 @@ std::vector<Tensor> split(Tensor x, std::initializer_list<std::int64_t> sizes, i
 
 // --- copies ----------------------------------------------------------------------------------------------------------
 Tensor clone(const Tensor& x, const Dims& strides);  // outside of the graph, with the given strides
-Tensor clone_in_graph(Tensor x);                      // with x's strides
+Tensor clone_in_graph(Tensor x);                     // with x's strides
 Tensor contiguous(Tensor x);                         // the same tensor if it is already
 Tensor copy_contiguous(Tensor x);                    // a copy even then
 Tensor reshape(Tensor x, Dims sizes);                // a view where possible, else a copy

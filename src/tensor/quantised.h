@@ -1,6 +1,6 @@
-// Products with weights of four and eight bits, as bitsandbytes makes them (0.50: nn/modules.py, autograd/_functions.py,
-// backends/cuda/ops.py). What its functions keep for backward they keep outside of autograd's saved tensors, so that
-// recompute does not see it.
+// Products with weights of four and eight bits, as bitsandbytes makes them (0.50: nn/modules.py,
+// autograd/_functions.py, backends/cuda/ops.py). What its functions keep for backward they keep outside of autograd's
+// saved tensors, so that recompute does not see it.
 #pragma once
 
 #include <vector>

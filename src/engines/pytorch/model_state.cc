@@ -43,8 +43,9 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   const bool turned = parameter.module == model::ModuleKind::conv1d;
   const Dims shape{stored[turned ? 1 : 0], stored[turned ? 0 : 1]};
   if (plan_.base == model::BaseFormat::int8) form.eight = tensor::make_eight_bit(context_, shape);
-  else form.four = tensor::make_four_bit(context_, shape, quantised_from(options_),
-                                         plan_.base == model::BaseFormat::nf4_dq);
+  else
+    form.four =
+        tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);
   const Tensor& made = form.four.packed ? form.four.packed : form.eight.codes;
   context_.set_label(made.storage(), label);
   return made;
