@@ -116,6 +116,7 @@ struct Batch {
 struct Output {
   Tensor loss;
   Tensor logits;
+  Tensor encoder_hidden;  // of an encoder-decoder
 };
 
 }  // namespace ullage::model

@@ -186,22 +186,6 @@ Tensor feed_forward(Modules& m, const LayerKind& layer, Tensor hidden) {
   return add_and_norm(m, layer.post_feedforward_norm, layer.residual_dropout, std::move(hidden), residual);
 }
 
-// `cross` is empty in the encoder. The probabilities stay bound until the next ones are, or to the end.
-Tensor layer_forward(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask, Tensor encoded) {
-  Tensor residual = hidden;
-  AttentionOutput attended = call([&](Tensor x) { return attention(m, layer.attention, x, x, mask); }, hidden);
-  hidden = std::move(attended.output);
-  hidden = add_and_norm(m, layer.post_attention_norm, layer.residual_dropout, std::move(hidden), residual);
-  if (encoded) {
-    residual = hidden;
-    attended = call([&](Tensor x, Tensor y) { return attention(m, layer.cross_attention, x, y, {}); }, hidden, encoded);
-    hidden = std::move(attended.output);
-    hidden = add_and_norm(m, layer.cross_norm, layer.residual_dropout, std::move(hidden), residual);
-  }
-  residual.reset();
-  return feed_forward(m, layer, std::move(hidden));
-}
-
 // In fp16 what leaves an encoder's layer is clamped unless all of it is finite; that test fails on fake tensors.
 Tensor clamp_where_infinite(Modules& m, Tensor hidden) {
   if (hidden.dtype() != DType::f16) return hidden;
@@ -216,6 +200,25 @@ Tensor clamp_where_infinite(Modules& m, Tensor hidden) {
     tensor::empty(context, tensor::Op::logical_and, {}, DType::boolean);
   }
   return context.policy().traced ? tensor::clamp(hidden) : hidden;
+}
+
+// `encoded` is empty in the encoder. The probabilities stay bound until the next ones are, or to the end, and so does
+// what the feed-forward part is added to.
+Tensor layer_forward(Modules& m, const LayerKind& layer, Tensor hidden, Tensor mask, Tensor encoded) {
+  Tensor residual = hidden;
+  AttentionOutput attended = call([&](Tensor x) { return attention(m, layer.attention, x, x, mask); }, hidden);
+  hidden = std::move(attended.output);
+  hidden = add_and_norm(m, layer.post_attention_norm, layer.residual_dropout, std::move(hidden), residual);
+  if (encoded) {
+    residual = hidden;
+    attended = call([&](Tensor x, Tensor y) { return attention(m, layer.cross_attention, x, y, {}); }, hidden, encoded);
+    hidden = std::move(attended.output);
+    hidden = add_and_norm(m, layer.cross_norm, layer.residual_dropout, std::move(hidden), residual);
+  }
+  residual = hidden;
+  hidden = feed_forward(m, layer, std::move(hidden));
+  if (!encoded) hidden = clamp_where_infinite(m, std::move(hidden));
+  return hidden;
 }
 
 // The embeddings are multiplied by a scale even where it is 1.
@@ -240,10 +243,7 @@ Tensor encode(Modules& m, const Architecture& arch, Tensor ids) {
   hidden = m.dropout(arch.embedding_dropout, hidden);
   for (std::int64_t i = 0; i < arch.encoder_layers; ++i) {
     const LayerKind& kind = arch.kind_of(i);
-    const auto run = [&m, &kind](Tensor x, Tensor) {
-      x = layer_forward(m, kind, std::move(x), {}, {});
-      return clamp_where_infinite(m, std::move(x));
-    };
+    const auto run = [&m, &kind](Tensor x, Tensor) { return layer_forward(m, kind, std::move(x), {}, {}); };
     hidden = m.layer(i, run, hidden);
   }
   return hidden;
@@ -288,7 +288,9 @@ Output forward_bart(Modules& m, const Architecture& arch, Batch batch) {
       call([&](Tensor ids, Tensor from) { return decode(m, arch, ids, from); }, decoder_ids, encoded);
   Output out;
   out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, decoded);
-  out.logits = tensor::add(out.logits, m.model_buffer(0));
+  const Tensor bias = m.model_buffer(0);
+  out.logits = tensor::add(out.logits, bias);
+  out.encoder_hidden = encoded;
   out.loss = token_loss(m, out.logits, batch.labels);
   return out;
 }

@@ -405,6 +405,7 @@ Output forward_t5(Modules& m, const Architecture& arch, Batch batch) {
   if (arch.logits == LogitForm::multiplied) sequence = tensor::mul_scalar(sequence);
   Output out;
   out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, sequence);
+  out.encoder_hidden = encoded;
   out.loss = token_loss(m, out.logits, batch.labels);
   return out;
 }
