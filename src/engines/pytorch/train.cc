@@ -115,7 +115,7 @@ class TrainStep {
       const t::AutocastRegion autocast(context_, autocast_of(options_));
       out = family_.forward(modules_, architecture_, batch);
       hold(out.logits);
-    if (out.encoder_hidden) hold(out.encoder_hidden);
+      if (out.encoder_hidden) hold(out.encoder_hidden);
       loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
     }
     if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
