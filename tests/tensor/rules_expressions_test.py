@@ -1,4 +1,5 @@
-"""No expression holds two calls that allocate: GCC and Clang order operands differently, and the peak would move."""
+"""No expression holds two calls that allocate: GCC and Clang order operands differently, and the peak would move. Nor
+does one move a tensor away and ask it for something."""
 
 import os
 import pathlib
@@ -89,6 +90,19 @@ def offences():
                     yield f"{path.relative_to(ROOT)}:{line}: {' and '.join(several)}: {' '.join(expression.split())}"
 
 
+MOVED_AND_READ = re.compile(r"std::move\((\w+)\).*\b\1\.\w+\(|\b(\w+)\.\w+\(.*std::move\(\2\)", re.DOTALL)
+
+
+def reads_of_what_is_moved():
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.cc")):
+            text = without_comments(path.read_text(encoding="utf-8"))
+            for line, expression in expressions(text):
+                # The condition of an `if` is evaluated before what it guards.
+                if any(MOVED_AND_READ.search(part) for part in re.split(r"\)\s*return\b", expression)):
+                    yield f"{path.relative_to(ROOT)}:{line}: {' '.join(expression.split())}"
+
+
 def found_in(text, inside_tensor=False):
     pattern = may_allocate(text, inside_tensor)
     return [calls(expression, pattern) for _, expression in expressions(text) if calls(expression, pattern)]
@@ -111,6 +125,12 @@ class Expressions(unittest.TestCase):
 
     def test_no_expression_allocates_twice(self):
         self.assertEqual(list(offences()), [])
+
+    def test_no_expression_reads_what_it_moves(self):
+        self.assertTrue(MOVED_AND_READ.search("x = t::view(std::move(x), {batch, x.size(1)})"))
+        self.assertTrue(MOVED_AND_READ.search("f(x.numel(), std::move(x))"))
+        self.assertFalse(MOVED_AND_READ.search("x = t::view(std::move(x), {batch, y.size(1)})"))
+        self.assertEqual(list(reads_of_what_is_moved()), [])
 
 
 if __name__ == "__main__":

@@ -154,7 +154,8 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, Tensor 
     return call([&](Tensor h) { return m.linear(linear, h); }, from);
   };
   const auto heads_first = [&](Tensor x) {
-    x = tensor::view(std::move(x), {batch, x.size(1), -1, a.head_dim});
+    const std::int64_t length = x.size(1);
+    x = tensor::view(std::move(x), {batch, length, -1, a.head_dim});
     return tensor::transpose(std::move(x), 1, 2);
   };
   Tensor query = project(a.q, hidden);
