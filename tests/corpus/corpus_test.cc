@@ -143,6 +143,14 @@ TEST(Where, LooksAtTheSetupThenTheArgumentsThenTheNeutralValue) {
   EXPECT_FALSE(chosen(entry, &prediction, {"model=some-model", "engine=ddp"}));
 }
 
+TEST(Where, EngineIsTheLabelOrTheOneThatTheCaseAsksFor) {
+  Case entry = case_of({"train", "org/some-model", "--engine", "pytorch", "--modules", "litgpt"});
+  entry.engine = "litgpt";
+  EXPECT_TRUE(chosen(entry, nullptr, {"engine=litgpt"}));
+  EXPECT_TRUE(chosen(entry, nullptr, {"engine=pytorch"}));
+  EXPECT_FALSE(chosen(entry, nullptr, {"engine=ddp"}));
+}
+
 TEST(Where, RejectsWhatIsNoCondition) {
   for (const char* text : {"", "key", "=value", "key="}) {
     EXPECT_EQ(parse_where(text).error().code, ErrorCode::invalid_argument) << text;
