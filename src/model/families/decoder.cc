@@ -173,8 +173,14 @@ AttentionOutput attend(Modules& m, const Attention& a, Tensor query, Tensor key,
   return attend_rotated(m, a, std::move(query), std::move(key), std::move(value), std::move(mask));
 }
 
-// Query, key, value and the probabilities stay bound to the end of the function.
-AttentionOutput attend_rotated(Modules& m, const Attention& a, Tensor query, Tensor key, Tensor value, Tensor mask) {
+// Query, key, value and the probabilities stay bound to the end of the function. Locals, because compilers differ in
+// the order in which they let parameters go.
+AttentionOutput attend_rotated(Modules& m, const Attention& a, Tensor query_in, Tensor key_in, Tensor value_in,
+                               Tensor mask_in) {
+  const Tensor query = std::move(query_in);
+  const Tensor key = std::move(key_in);
+  const Tensor value = std::move(value_in);
+  const Tensor mask = std::move(mask_in);
   const std::int64_t batch = query.size(0);
   const std::int64_t seq = query.size(2);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
@@ -254,6 +260,7 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids, LayerFunction laye
         hidden);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
+  for (Tensor& mask : masks) mask.reset();  // first to last, whatever the standard library does
   return hidden;
 }
 
