@@ -26,7 +26,7 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
   if (!is_floating(dtype))
     return fail(ErrorCode::invalid_argument, "--dtype",
                 "weights are floating-point numbers; choose fp32, bf16 or fp16");
-  const bool image = !architecture.image.arch.empty();
+  const bool image = architecture.input == model::InputKind::images;
   const std::string_view foreign = image ? "--seq-len" : "--image-size";
   if (arguments.has(foreign))
     return fail(
@@ -41,7 +41,8 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
   out.image_size = *pixels;
   out.dtype = dtype;
   out.optimizer = pt::Optimizer::none;
-  out.loss = pt::Loss::none;
+  const bool reads_labels = architecture.encoder_layers > 0;  // they are what the decoder is given
+  out.loss = reads_labels ? pt::Loss::full : pt::Loss::none;
   out.step = pt::Step::forward;
   return out;
 }

@@ -156,7 +156,9 @@ void note_unread_fields(Source& source, const std::vector<std::string>& fields) 
 
 void note_parts(Source& source, const model::Architecture& architecture) {
   for (const model::Note& note : architecture.notes) {
-    source.warnings.push_back({Text::warn_text_part_only, {{"model_type", note.subject}}});
+    const bool text = note.kind == model::NoteKind::text_part_only;
+    const Text warning = text ? Text::warn_text_part_only : Text::warn_vision_part_only;
+    source.warnings.push_back({warning, {{"model_type", note.subject}}});
   }
 }
 

@@ -59,7 +59,7 @@ constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"fused", pt::L
 constexpr Named<pt::Step> kSteps[] = {
     {"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
 
-bool is_image(const model::Architecture& architecture) { return !architecture.image.arch.empty(); }
+bool is_image(const model::Architecture& architecture) { return architecture.input == model::InputKind::images; }
 
 bool knows_no_sdpa(const model::Architecture& architecture) {
   return !architecture.kinds.empty() && architecture.kinds[0].attention.eager_only;
@@ -85,16 +85,19 @@ Expected<void> check_version(const Arguments& arguments, std::string_view option
 }
 
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
-  constexpr std::array kOfText{"--seq-len", "--attention", "--recompute", "--recompute-reentrant"};
+  constexpr std::array kOfLayers{"--attention", "--recompute", "--recompute-reentrant"};
   if (!is_image(architecture)) {
     if (!arguments.has("--image-size")) return {};
     return fail(ErrorCode::invalid_argument, "--image-size",
                 fmt::format("{} takes text; use --seq-len", architecture.name));
   }
-  for (const std::string_view option : kOfText) {
-    if (arguments.has(option))
-      return fail(ErrorCode::invalid_argument, std::string(option),
-                  fmt::format("{} takes images; leave this option out", architecture.name));
+  const auto refuse = [&](std::string_view option) {
+    return fail(ErrorCode::invalid_argument, std::string(option),
+                fmt::format("{} takes images; leave this option out", architecture.name));
+  };
+  if (arguments.has("--seq-len")) return refuse("--seq-len");
+  for (const std::string_view option : kOfLayers) {
+    if (architecture.is_module_tree() && arguments.has(option)) return refuse(option);
   }
   return {};
 }
@@ -105,6 +108,7 @@ Expected<void> check_loss(const Arguments& arguments, const model::Architecture&
   if (is_image(architecture)) {
     return fail(ErrorCode::invalid_argument, "--loss", "fused belongs to language models; leave it out");
   }
+  if (architecture.encoder_layers > 0) return not_in_this_version("--loss", "fused for an encoder-decoder");
   if (arguments.text("--precision").starts_with("amp-")) return not_in_this_version("--loss", "fused under autocast");
   if (architecture.head.bias) return not_in_this_version("--loss", "fused with a head that has a bias");
   return {};
@@ -162,13 +166,13 @@ Expected<Batches> batches(const Arguments& arguments) {
 std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& architecture,
                                  const pt::TrainOptions& o) {
   std::vector<Setting> out{{"engine", std::string("pytorch")},
-                           {"modules", std::string(is_image(architecture) ? "torchvision" : "transformers")},
+                           {"modules", std::string(architecture.is_module_tree() ? "torchvision" : "transformers")},
                            {"torch", std::string(kTorch)},
 
                            {"kernels", a.text("--kernels", "cuda")},
                            {"gpus", std::int64_t{1}},
                            {"micro_batch", o.micro_batch}};
-  if (!is_image(architecture)) out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
+  if (!architecture.is_module_tree()) out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
@@ -180,7 +184,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"optimizer_in_backward", o.optimizer_in_backward},
                          {"clip_grad", o.clip_grad},
                          {"grad_scaler", o.grad_scaler}});
-  if (!is_image(architecture)) {
+  if (!architecture.is_module_tree()) {
     out.insert(out.end(), {{"attention", a.text("--attention", default_attention(architecture))},
                            {"recompute", a.text("--recompute", "none")},
                            {"recompute_reentrant", o.recompute_reentrant}});
@@ -200,7 +204,7 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   defaults.emplace_back("--precision", "bf16");
   defaults.emplace_back("--optimizer", "adamw");
   defaults.emplace_back("--optimizer-impl", name_of(options.optimizer_impl));
-  if (!is_image(architecture)) {
+  if (!architecture.is_module_tree()) {
     defaults.emplace_back("--attention", default_attention(architecture));
     defaults.emplace_back("--recompute", "none");
   }

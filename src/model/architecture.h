@@ -34,7 +34,7 @@ struct Norm {
   ParameterRef bias;
 };
 
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, gelu_new, relu, tanh, sigmoid, linear };
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, gelu_new, quick_gelu, relu, tanh, sigmoid, linear };
 
 enum class AttentionKind : std::uint8_t { none, grouped };  // grouped: also MHA (kv_heads = heads) and MQA (1)
 
@@ -181,7 +181,8 @@ enum class LogitForm : std::uint8_t { plain, multiplied, divided, softcapped };
 
 // What whoever is told a figure of this architecture must be told with it.
 enum class NoteKind : std::uint8_t {
-  text_part_only,  // the configuration wraps this text model; `subject`: the wrapper's model type
+  text_part_only,    // the configuration wraps this text model; `subject`: the wrapper's model type
+  vision_part_only,  // the same of its vision model
 };
 
 struct Note {
@@ -202,6 +203,37 @@ struct HeadTransform {
   Linear dense;  // may be empty: nothing
   Activation activation = Activation::gelu;
   Norm norm;
+};
+
+// What a sample is.
+enum class InputKind : std::uint8_t { tokens, images, sound };
+
+// What makes a sequence of an image, in front of an encoder's layers: a convolution over its patches, a token for the
+// class and learned positions.
+struct VisionTower {
+  Conv2d patches;
+  ParameterRef class_token;     // [hidden] or [1, 1, hidden]
+  Embedding positions;          // looked up by a buffer, or
+  std::int32_t numbers = -1;    // index of that buffer
+  ParameterRef position_table;  // [1, positions, hidden], added as it is
+  Norm pre_norm;                // may be empty
+  Norm post_norm;               // of the whole or of the class token alone
+};
+
+// weight [out, in, kernel].
+struct Conv1d {
+  ParameterRef weight;
+  ParameterRef bias;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+};
+
+// What makes a sequence of sound: two convolutions over frames of a spectrum.
+struct Ear {
+  std::int64_t mels = 0;    // bands of the spectrum
+  std::int64_t frames = 0;  // of every sample, 10 ms each
+  Conv1d first;
+  Conv1d second;
 };
 
 struct Architecture {
@@ -245,9 +277,14 @@ struct Architecture {
   bool alibi = false;  // positions by biases of the scores
   double embedding_dropout = 0;
   bool bounded_positions = false;  // a buffer ends at max_positions: longer sequences fail
+  InputKind input = InputKind::tokens;
   Image image;
+  VisionTower tower;
+  Ear ear;
   std::vector<Note> notes;
 
+  // torchvision's networks are trees of modules; other image models have layers.
+  bool is_module_tree() const { return !image.arch.empty(); }
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   const LayerKind& kind_of(std::int64_t layer) const { return kinds[layers[static_cast<std::size_t>(layer)]]; }
   bool in_encoder(std::int64_t layer) const { return layer < encoder_layers; }

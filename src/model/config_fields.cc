@@ -72,9 +72,9 @@ struct ActivationName {
 constexpr ActivationName kActivations[] = {
     {"silu", Activation::silu},         {"swish", Activation::silu},
     {"gelu", Activation::gelu},         {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu_new", Activation::gelu_new}, {"relu", Activation::relu},
-    {"tanh", Activation::tanh},         {"sigmoid", Activation::sigmoid},
-    {"linear", Activation::linear},
+    {"gelu_new", Activation::gelu_new}, {"quick_gelu", Activation::quick_gelu},
+    {"relu", Activation::relu},         {"tanh", Activation::tanh},
+    {"sigmoid", Activation::sigmoid},   {"linear", Activation::linear},
 };
 
 std::string suggestion(std::string_view wanted, std::span<const std::string_view> known) {

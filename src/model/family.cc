@@ -11,6 +11,7 @@
 #include "model/families/bert.h"
 #include "model/families/bloom.h"
 #include "model/families/chatglm.h"
+#include "model/families/clip_vision.h"
 #include "model/families/cohere.h"
 #include "model/families/deepseek.h"
 #include "model/families/falcon.h"
@@ -44,6 +45,8 @@
 #include "model/families/starcoder2.h"
 #include "model/families/t5.h"
 #include "model/families/torchvision.h"
+#include "model/families/vit.h"
+#include "model/families/whisper.h"
 #include "model/limits.h"
 
 namespace ullage::model {
@@ -57,6 +60,8 @@ constexpr std::array kFamilies{
     Family{"bert", build_bert, forward_bert},
     Family{"bloom", build_bloom, forward_bloom},
     Family{"chatglm", build_chatglm, forward_chatglm},
+    Family{"clip", build_clip, forward_clip_vision},
+    Family{"clip_vision_model", build_clip_vision, forward_clip_vision},
     Family{"cohere", build_cohere, forward_cohere},
     Family{"cohere2", build_cohere2, forward_cohere2},
     Family{"deepseek_v2", build_deepseek_v2, forward_deepseek_v2},
@@ -102,6 +107,8 @@ constexpr std::array kFamilies{
     Family{"starcoder2", build_starcoder2, forward_llama},
     Family{"t5", build_t5, forward_t5},
     Family{"torchvision", build_torchvision, forward_torchvision},
+    Family{"vit", build_vit, forward_vit},
+    Family{"whisper", build_whisper, forward_whisper},
 };
 
 tl::unexpected<Error> unknown_type(const std::string& type, std::string_view nested, std::string where) {

@@ -72,7 +72,7 @@ inline constexpr std::int64_t kMaxImagePixels = 1 << 16;
 
 // What an image network has instead of layers.
 struct Image {
-  std::string arch;  // torchvision's name; empty for text models
+  std::string arch;  // torchvision's name; empty for other models
   std::int64_t classes = 0;
   std::int64_t size = 224;  // pixels of a side, the published default
   std::int64_t channels = 3;

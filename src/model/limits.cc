@@ -125,7 +125,7 @@ Expected<void> check_size(const Architecture& architecture, std::int64_t micro_b
   const double scores = samples * tokens * tokens * (extent.heads + 1) * kBytesPerScore;
   const bool bytes_fit = parameter_bytes(extent) + activations + scores <= kMostBytes;
   if (bytes_fit && most_operations(architecture, samples, tokens) <= kMostOperations) return {};
-  if (!architecture.image.arch.empty()) {
+  if (architecture.input == InputKind::images) {
     return fail(ErrorCode::invalid_argument, "--micro-batch",
                 fmt::format("{} images of {} pixels take more than can be counted; use a smaller micro-batch",
                             micro_batch, seq_len));

@@ -101,6 +101,9 @@ class Modules {
 
   // Images, [batch, channels, height, width]; batch norm in training mode.
   virtual Tensor conv2d(const Conv2d& module, Tensor x) = 0;
+  virtual Tensor conv1d(const Conv1d& module, Tensor x) = 0;  // x [batch, channels, length]
+  // Where a frozen model's layers are checkpointed, what its first module gives is made to want a gradient.
+  virtual void mark_input(const Tensor& x) = 0;
   virtual Tensor batch_norm2d(const BatchNorm2d& module, Tensor x) = 0;
   // Mean cross entropy; logits [batch, classes], labels [batch].
   virtual Tensor classification_loss(Tensor logits, Tensor labels) = 0;
@@ -108,7 +111,7 @@ class Modules {
 
 // What a forward pass is given. Labels may be empty: then there is no loss.
 struct Batch {
-  Tensor inputs;  // token ids [batch, seq] or images [batch, channels, height, width]
+  Tensor inputs;  // token ids [batch, seq], images [batch, channels, height, width] or sound [batch, mels, frames]
   Tensor labels;
 };
 

@@ -53,6 +53,7 @@ struct Parameter {
   std::optional<std::int32_t> tied_to;  // index of the model's parameter whose memory it shares
   ModuleKind module = ModuleKind::other;
   bool unused = false;  // the forward pass does without: no gradient ever reaches it
+  bool frozen = false;  // its own module keeps it from being trained
   std::int64_t elements() const;
 };
 

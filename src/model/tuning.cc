@@ -133,11 +133,14 @@ class Planner {
     return targets_.matches(module, is_called);
   }
 
-  // The output layer, which all-linear leaves out.
-  const Parameter* head() const {
+  // What quantisation leaves out: the last layer, whatever it is for.
+  const Parameter* last() const {
     const ParameterRef ref = architecture_.head.weight;
     return ref ? &architecture_.parameters[static_cast<std::size_t>(ref.index)] : nullptr;
   }
+
+  // The output embeddings, which all-linear leaves out; a classifier is none.
+  const Parameter* head() const { return architecture_.input == InputKind::images ? nullptr : last(); }
 
   std::vector<ParameterRole> roles(const std::vector<Parameter>& parameters) {
     std::vector<ParameterRole> out(parameters.size());
@@ -145,9 +148,9 @@ class Planner {
       const std::string_view module = module_of(parameters[i].name);
       add_once(modules_, last_part(module));
       ParameterRole& role = out[i];
-      role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in);
+      role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in) && !parameters[i].frozen;
       role.copied = saved_.matches(module, ends_with);
-      role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) && &parameters[i] != head();
+      role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) && &parameters[i] != last();
       out[i].beside_quantised =
           i > 0 && (out[i - 1].quantised || out[i - 1].beside_quantised) && module_of(parameters[i - 1].name) == module;
       if (!is_target(parameters[i], module)) continue;
@@ -216,6 +219,7 @@ std::string_view family_of(std::string_view line) { return quoted_after(line, "{
 TuningPlan plan_all(const Architecture& architecture) {
   TuningPlan out;
   out.globals.resize(architecture.parameters.size());
+  for (std::size_t i = 0; i < out.globals.size(); ++i) out.globals[i].trains = !architecture.parameters[i].frozen;
   for (const LayerKind& kind : architecture.kinds) out.kinds.emplace_back(kind.parameters.size());
   return out;
 }

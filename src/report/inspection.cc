@@ -183,7 +183,7 @@ Inspection inspect(const model::Architecture& architecture, const engines::pytor
   out.vocab = architecture.vocab;
   out.hidden = architecture.hidden;
   out.max_positions = architecture.max_positions;
-  if (architecture.image.arch.empty()) out.seq_len = options.seq_len;
+  if (architecture.input != model::InputKind::images) out.seq_len = options.seq_len;
   else out.image_size = options.image_size;
   out.buffer_bytes = buffer_bytes(architecture, options.dtype);
   out.layers = layer_groups(architecture);

@@ -221,11 +221,24 @@ Text text_of(model::ExpertsRun run) {
   return Text::assume_experts_grouped;
 }
 
+// What a sample is, where it is more than so many tokens or pixels.
+void add_input(std::vector<Message>& out, const model::Architecture& architecture) {
+  constexpr std::int64_t kFramesPerSecond = 100;
+  if (architecture.input == model::InputKind::sound) {
+    const model::Ear& ear = architecture.ear;
+    out.push_back(
+        {Text::assume_sound, {{"seconds", ear.frames / kFramesPerSecond}, {"frames", ear.frames}, {"mels", ear.mels}}});
+  }
+  if (architecture.input == model::InputKind::images && !architecture.is_module_tree())
+    out.push_back({Text::assume_classifier, {{"classes", architecture.image.classes}}});
+}
+
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
   out.push_back(
       {question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
-  out.push_back({question.architecture.image.arch.empty() ? Text::assume_eager : Text::assume_eager_image, {}});
+  out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
+  add_input(out, question.architecture);
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);

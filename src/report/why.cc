@@ -11,7 +11,7 @@ using memory::Component;
 constexpr std::size_t kContributors = 5;
 // Where it is seen how long a tensor lives.
 std::string tracked(const TrainQuestion& question) {
-  const bool image = !question.architecture.image.arch.empty();
+  const bool image = question.architecture.is_module_tree();
   return std::string("PyTorch 2.14 in eager mode, operator by operator, as ") +
          (image ? "torchvision calls them" : "transformers 5.12 calls them");
 }

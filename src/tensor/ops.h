@@ -89,7 +89,8 @@ void mul_scalar_in_place(const Tensor& x);
 void div_scalar_in_place(const Tensor& x);
 
 // --- reductions ------------------------------------------------------------------------------------------------------
-Tensor mean_last(Tensor x);  // over the last dimension, kept
+Tensor mean_last(Tensor x);          // over the last dimension, kept
+Tensor mean_dim(Tensor x, int dim);  // over one dimension, which goes
 Tensor sum_all(Tensor x);
 Tensor sum_to(Tensor x, const Dims& sizes);  // undoes a broadcast; no graph
 Tensor softmax(Tensor x, DType dtype);       // over the last dimension, computed and returned in dtype
@@ -115,7 +116,7 @@ struct Ranked {
 Ranked topk(Tensor x, std::int64_t k);     // over the last dimension
 Ranked max_last(Tensor x, bool keep);      // over the last dimension
 Ranked sort(Tensor x);                     // integers only: no gradient
-Tensor index_rows(Tensor x, Tensor rows);  // x[rows]
+Tensor index_rows(Tensor x, Tensor rows);  // x[rows], rows of any sizes
 // Zeros, [rows, n], with each row of x added to the row that `rows` names; only x has a gradient.
 Tensor index_add(Tensor x, Tensor rows, std::int64_t into);
 Tensor gather_last(Tensor x, Tensor indices);      // along the last dimension
@@ -150,12 +151,14 @@ Tensor cross_entropy(Tensor logits, Tensor targets);
 Tensor fused_linear_cross_entropy(Tensor x, Tensor weight, Tensor targets);
 
 // x [n, channels, h, w], weight [out, in/groups, kh, kw], bias [out] or empty; square stride and padding.
-struct Conv2d {
+struct Convolution {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   std::int64_t groups = 1;
 };
-Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Conv2d options);
+Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Convolution options);
+// x [n, channels, length], weight [out, in/groups, kernel].
+Tensor conv1d(Tensor x, Tensor weight, Tensor bias, Convolution options);
 // Training mode: the running statistics, [channels] each, are updated in place and saved; on CUDA those of the batch
 // are fp32 for half precision.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, Tensor running_mean, Tensor running_var);

@@ -197,8 +197,14 @@ void kernel_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
+// CUDA's kernel gives a contiguous tensor (suggest_memory_format), the CPU's product keeps the gradient's order.
 void dropout_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor mask = unpack(node, 0);
+  if (node.context->policy().cuda) {
+    node.context->record_op(Op::dropout_backward, in[0].numel(), 2 * in[0].bytes() + mask.bytes());
+    out[0] = node.context->make(in[0].sizes(), in[0].dtype());
+    return;
+  }
   out[0] = elementwise(Op::dropout_backward, in[0], mask, in[0].dtype());
 }
 

@@ -78,16 +78,15 @@ Tensor spatial_mean(const Tensor& x) {
   return record.finish(context.make({x.size(0), x.size(1), 1, 1}, x.dtype()));
 }
 
-}  // namespace
-
-Tensor conv2d(Tensor x_in, Tensor weight_in, Tensor bias_in, Conv2d o) {
+// Over as many dimensions as there are behind the channels.
+Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, Convolution o) {
   const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   const Tensor bias = std::move(bias_in);
   Context& context = x.context();
   if (context.autocast.enabled) {
     const auto run = [o](Tensor input, Tensor w, Tensor b) {
-      return conv2d(std::move(input), std::move(w), std::move(b), o);
+      return convolution(std::move(input), std::move(w), std::move(b), o);
     };
     return in_low_precision(context, run, x, weight, bias);
   }
@@ -95,12 +94,22 @@ Tensor conv2d(Tensor x_in, Tensor weight_in, Tensor bias_in, Conv2d o) {
                           : Recording(context, conv2d_backward, {&x, &weight});
   save_input(record.node(), x);
   save_input(record.node(), weight);
-  const Dims sizes{x.size(0), weight.size(0), window_positions(x.size(2), weight.size(2), o.stride, o.padding),
-                   window_positions(x.size(3), weight.size(3), o.stride, o.padding)};
+  Dims sizes{x.size(0), weight.size(0)};
+  for (int i = 2; i < x.dim(); ++i) sizes.push_back(window_positions(x.size(i), weight.size(i), o.stride, o.padding));
   const std::int64_t window = weight.numel() / std::max<std::int64_t>(weight.size(0), 1);
   context.record_op(Op::conv2d, multiply_saturated(2 * window, numel(sizes)),
                     x.bytes() + weight.bytes() + numel(sizes) * size_of(x.dtype()));
   return record.finish(context.make(sizes, x.dtype()));
+}
+
+}  // namespace
+
+Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Convolution o) {
+  return convolution(std::move(x), std::move(weight), std::move(bias), o);
+}
+
+Tensor conv1d(Tensor x, Tensor weight, Tensor bias, Convolution o) {
+  return convolution(std::move(x), std::move(weight), std::move(bias), o);
 }
 
 Tensor batch_norm(Tensor x_in, Tensor weight_in, Tensor bias_in, Tensor running_mean_in, Tensor running_var_in) {

@@ -11,6 +11,12 @@ void mean_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = div_scalar(expanded);
 }
 
+void mean_dim_backward(Node& node, Gradients& in, Gradients& out) {
+  Tensor whole = unsqueeze(in[0], static_cast<int>(node.number[0]));
+  whole = expand(std::move(whole), node.dims);
+  out[0] = div_scalar(std::move(whole));
+}
+
 void sum_all_backward(Node& node, Gradients& in, Gradients& out) { out[0] = expand(in[0], node.dims); }
 
 void softmax_backward(Node& node, Gradients& in, Gradients& out) {
@@ -89,6 +95,20 @@ Tensor mean_last(Tensor x_in) {
   if (record) record.node()->dims = x.sizes();
   Dims sizes = x.sizes();
   sizes[-1] = 1;
+  context.record_op(Op::mean, x.numel(), x.bytes() + numel(sizes) * size_of(x.dtype()));
+  return record.finish(context.make(sizes, x.dtype()));
+}
+
+Tensor mean_dim(Tensor x_in, int dim) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Recording record(context, mean_dim_backward, {&x});
+  if (record) {
+    record.node()->dims = x.sizes();
+    record.node()->number[0] = dim;
+  }
+  Dims sizes = x.sizes();
+  sizes.erase(dim);
   context.record_op(Op::mean, x.numel(), x.bytes() + numel(sizes) * size_of(x.dtype()));
   return record.finish(context.make(sizes, x.dtype()));
 }

@@ -191,8 +191,8 @@ Tensor index_rows(Tensor x_in, Tensor rows_in) {
   Recording record(context, index_rows_backward, {&x});
   if (record) record.node()->dims = x.sizes();
   save_input(record.node(), rows);
-  Dims sizes = x.sizes();
-  sizes[0] = rows.size(0);
+  Dims sizes = rows.sizes();
+  for (int i = 1; i < x.dim(); ++i) sizes.push_back(x.size(i));
   return record.finish(empty(context, Op::index, sizes, x.dtype()));
 }
 

@@ -150,6 +150,21 @@ void run_backward(const Tensor& root, const Tensor& gradient, const Tensor& seco
   Engine(context).run(root, gradient, second, second_gradient);
 }
 
+namespace {
+
+// Whether a gradient is laid out as its leaf is (utils::obeys_layout_contract): the stride of a dimension of one does
+// not count, unless it is 0.
+bool obeys_layout(const Tensor& gradient, const Tensor& leaf) {
+  if (gradient.strides() == leaf.strides()) return true;
+  for (int i = 0; i < leaf.dim(); ++i) {
+    const std::int64_t stride = gradient.strides()[i];
+    if (gradient.size(i) == 1 ? stride == 0 : stride != leaf.strides()[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void accumulate_gradient(Node& node, Gradients& in, Gradients& /*out*/) {
   if (!in[0]) return;
   Tensor leaf(node.leaf.get());
@@ -158,7 +173,7 @@ void accumulate_gradient(Node& node, Gradients& in, Gradients& /*out*/) {
     add_in_place(present, in[0]);
     return;
   }
-  const bool ours = in[0].impl()->refs == 1 && in[0].strides() == leaf.strides();
+  const bool ours = in[0].impl()->refs == 1 && obeys_layout(in[0], leaf);
   Tensor gradient = ours ? detach(in[0]) : clone(in[0], leaf.strides());
   Storage& storage = gradient.storage();
   if (node.leaf->is_parameter) storage.context->retag(storage, memory::Component::gradients);

@@ -120,6 +120,12 @@ constexpr Model kModels[] = {
      R"({"model_type":"bart","d_model":128,"encoder_layers":3,"decoder_layers":2,"encoder_ffn_dim":200,"decoder_ffn_dim":232,"encoder_attention_heads":4,"decoder_attention_heads":2,"vocab_size":1001,"max_position_embeddings":64})"},
     {"t5",
      R"({"model_type":"t5","d_model":96,"d_kv":32,"d_ff":200,"num_layers":3,"num_decoder_layers":2,"num_heads":4,"vocab_size":1001})"},
+    {"vit",
+     R"({"model_type":"vit","hidden_size":128,"intermediate_size":200,"num_hidden_layers":8,"num_attention_heads":4,"patch_size":32,"hidden_dropout_prob":0.1})"},
+    {"clip_vision_model",
+     R"({"model_type":"clip_vision_model","hidden_size":128,"intermediate_size":200,"num_hidden_layers":8,"num_attention_heads":4,"attention_dropout":0.1})"},
+    {"whisper",
+     R"({"model_type":"whisper","d_model":128,"encoder_layers":3,"decoder_layers":2,"encoder_ffn_dim":200,"decoder_ffn_dim":232,"encoder_attention_heads":4,"decoder_attention_heads":2,"vocab_size":1001,"num_mel_bins":20,"max_source_positions":40})"},
 };
 // clang-format on  // namespace
 

@@ -114,13 +114,31 @@ constexpr Wrong kHeads[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Heads, ConfigError, ::testing::ValuesIn(kHeads));
 
+constexpr Wrong kImagesAndSound[] = {
+    {R"({"model_type": "vit", "image_size": [224, 160]})",
+     "c.json: image_size: only squares are modelled; give one number of pixels, or the same twice"},
+    {R"({"model_type": "clip_vision_model", "image_size": 24})",
+     "c.json: patch_size: 32 pixels do not fit into images of 24; make one of them fit"},
+    {R"({"model_type": "vit", "num_labels": 1})",
+     "c.json: num_labels: a single label makes a regression, which is not modelled; give at least 2"},
+    {R"({"model_type": "vit", "id2label": {"0": "cat"}})",
+     "c.json: id2label: a single label makes a regression, which is not modelled; give at least 2"},
+    {R"({"model_type": "clip", "vision_config": {"num_attention_heads": 7}})",
+     "c.json: vision_config: num_attention_heads: 7 heads do not divide hidden_size 768; change one of them"},
+    {R"({"model_type": "whisper", "encoder_layerdrop": 0.1})",
+     "c.json: encoder_layerdrop: layers that are left out by chance are not modelled; set it to 0"},
+    {R"({"model_type": "whisper", "apply_spec_augment": true})",
+     "c.json: apply_spec_augment: masks over the spectrum are not modelled; set it to false"},
+};
+INSTANTIATE_TEST_SUITE_P(ImagesAndSound, ConfigError, ::testing::ValuesIn(kImagesAndSound));
+
 constexpr Wrong kNames[] = {
     {R"({"model_type": "llama", "hidden_act": "sillu"})",
      "c.json: hidden_act: activation 'sillu' is not modelled; did you mean silu?"},
     {R"({"model_type": "gpt2", "activation_function": "quadratic"})",
      "c.json: activation_function: activation 'quadratic' is not modelled; known are silu, swish, gelu, "
      "gelu_pytorch_tanh, "
-     "gelu_new, relu, tanh, sigmoid, linear"},
+     "gelu_new, quick_gelu, relu, tanh, sigmoid, linear"},
     {R"({"model_type": "llama", "hidden_act": null})",
      "c.json: hidden_act: is null; give a value, or leave the field out for silu"},
     {R"({"model_type": "llama", "hidden_act": {"name": "silu"}})", "c.json: hidden_act: expected a text"},

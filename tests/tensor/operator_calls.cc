@@ -178,8 +178,8 @@ const std::map<std::string, Operator>& table() {
        [](Call& call) { return t::split(take(call, 0), whole(call.attrs, "size"), whole(call.attrs, "dim")); }},
       {"conv2d",
        [](Call& call) {
-         const t::Conv2d options{whole(call.attrs, "stride", 1), whole(call.attrs, "padding"),
-                                 whole(call.attrs, "groups", 1)};
+         const t::Convolution options{whole(call.attrs, "stride", 1), whole(call.attrs, "padding"),
+                                      whole(call.attrs, "groups", 1)};
          return one(t::conv2d(take(call, 0), take(call, 1), take(call, 2), options));
        }},
       {"batch_norm",

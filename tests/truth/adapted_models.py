@@ -10,8 +10,9 @@ def names(text):
     return [name for name in text.split(",") if name]
 
 
-def low_rank(o):
-    return peft.LoraConfig(task_type="CAUSAL_LM", r=o.lora, lora_alpha=2 * o.lora, lora_dropout=o.lora_dropout,
+def low_rank(model, o):
+    causal = type(model).__name__.endswith("ForCausalLM") or hasattr(model, "lm_head")
+    return peft.LoraConfig(task_type="CAUSAL_LM" if causal else None, r=o.lora, lora_alpha=2 * o.lora, lora_dropout=o.lora_dropout,
                            target_modules="all-linear" if o.lora_targets == "all-linear" else names(o.lora_targets) or None,
                            modules_to_save=names(o.modules_to_save) or None, use_dora=o.tuner == "dora")
 
@@ -41,7 +42,7 @@ def adapted(model, o):
     """`model` with its weights frozen and adapters in the type asked for."""
     base = next(model.parameters())
     with made_in_place(base.device, torch.float32 if o.quantize_base else base.dtype):
-        made = peft.get_peft_model(model, low_rank(o), autocast_adapter_dtype=o.lora_dtype == "fp32")
+        made = peft.get_peft_model(model, low_rank(model, o), autocast_adapter_dtype=o.lora_dtype == "fp32")
     if o.tuner == "lora-fa":  # peft.optimizers.create_lorafa_optimizer
         for name, parameter in made.named_parameters():
             if "lora_A" in name:

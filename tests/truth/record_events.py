@@ -35,7 +35,7 @@ import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
-from training_step import Step, configuration, device_of, language_loss, language_model, parse_options, text_inputs
+from training_step import Step, configuration, device_of, inputs, language_loss, language_model, parse_options
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
 even_routing.install()
@@ -53,7 +53,7 @@ def play(model, o, watch, on_mark):
         Step(image_model(model, o), lambda: image_inputs(o), image_loss, o, watch, on_mark).play()
         return
     config = configuration(model, o.set)
-    Step(language_model(config, o), lambda: text_inputs(config, o), language_loss(o), o, watch, on_mark).play()
+    Step(language_model(config, o), lambda: inputs(config, o), language_loss(o), o, watch, on_mark).play()
 
 
 def record(job):

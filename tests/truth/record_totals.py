@@ -28,7 +28,7 @@ import torchvision
 
 from image_models import NAMES, image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
-from training_step import Step, configuration, language_loss, language_model, parse_options, text_inputs
+from training_step import Step, configuration, inputs, language_loss, language_model, parse_options
 
 FIXED = ["--engine", "pytorch", "--kernels", "cuda-traced", "--gpu", "h100-sxm-80gb"]
 PEAK_AT = {"after_forward": "forward_peak", "after_backward": "forward_backward_peak"}
@@ -40,7 +40,7 @@ def parts_of(name, folder, o):
         return image_model(name, o), lambda: image_inputs(o), image_loss
     with open(os.path.join(folder, name.replace("/", "__", 1) + ".json")) as f:
         config = configuration(json.load(f), o.set)
-    return language_model(config, o), lambda: text_inputs(config, o), language_loss(o)
+    return language_model(config, o), lambda: inputs(config, o), language_loss(o)
 
 
 def measure(name, folder, o):

@@ -15,9 +15,13 @@ import json
 
 import torch
 import transformers
+from transformers.initialization import TORCH_INIT_FUNCTIONS
 
 from optimizers import IMPLEMENTATIONS, OPTIMIZERS, in_backward, optimizer
 from storage_watch import in_blocks
+
+# Weights have no values here; torch's way to draw these reads some back.
+TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, **_: tensor
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
           "amp-bf16": torch.float32, "amp-fp16": torch.float32}
@@ -77,6 +81,8 @@ def configuration(fields, changes=()):
 
 MASKED = ("bert", "roberta")
 SEQUENCE_TO_SEQUENCE = ("bart", "t5")
+IMAGES = ("vit", "clip", "clip_vision_model")
+SPEECH = ("whisper",)
 
 
 def model_class(config):
@@ -85,10 +91,16 @@ def model_class(config):
         return transformers.AutoModelForMaskedLM
     if config.model_type in SEQUENCE_TO_SEQUENCE:
         return transformers.AutoModelForSeq2SeqLM
+    if config.model_type in IMAGES:
+        return transformers.AutoModelForImageClassification
+    if config.model_type in SPEECH:
+        return transformers.AutoModelForSpeechSeq2Seq
     return transformers.AutoModelForCausalLM
 
 
 def language_model(config, o):
+    if config.model_type == "clip_vision_model":  # a tower alone has no class with a loss
+        config = transformers.CLIPConfig(vision_config=config.to_dict(), num_labels=config.num_labels)
     with torch.device(device_of(o)):
         model = model_class(config).from_config(config, dtype=DTYPES[o.precision], attn_implementation=o.attention)
     model.train()
@@ -109,6 +121,26 @@ def language_model(config, o):
         if any(f".{frozen}." in f".{name}" for frozen in o.freeze.split(",") if frozen):
             parameter.requires_grad_(False)
     return model
+
+
+def inputs(config, o):
+    if config.model_type in IMAGES:
+        return image_inputs(config, o)
+    if config.model_type in SPEECH:
+        return speech_inputs(config, o)
+    return text_inputs(config, o)
+
+
+def image_inputs(config, o):
+    images = torch.rand(o.micro_batch, 3, o.image_size, o.image_size, dtype=DTYPES[o.precision], device=device_of(o))
+    labels = torch.zeros(o.micro_batch, dtype=torch.long, device=device_of(o))
+    return {"pixel_values": images} if o.loss == "none" else {"pixel_values": images, "labels": labels}
+
+
+def speech_inputs(config, o):
+    shape = o.micro_batch, config.num_mel_bins, 2 * config.max_source_positions
+    features = torch.rand(shape, dtype=DTYPES[o.precision], device=device_of(o))
+    return {"input_features": features, "labels": text_inputs(config, o)["input_ids"]}
 
 
 def text_inputs(config, o):

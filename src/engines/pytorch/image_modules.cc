@@ -13,6 +13,11 @@ Tensor TransformersModules::conv2d(const model::Conv2d& module, Tensor x) {
                    {module.stride, module.padding, module.groups});
 }
 
+Tensor TransformersModules::conv1d(const model::Conv1d& module, Tensor x) {
+  const t::Scope named(context_, scope(module.weight));
+  return t::conv1d(std::move(x), parameter(module.weight), parameter(module.bias), {module.stride, module.padding, 1});
+}
+
 // The counter of batches is raised in place.
 Tensor TransformersModules::batch_norm2d(const model::BatchNorm2d& module, Tensor x) {
   const t::Scope named(context_, scope(module.weight));

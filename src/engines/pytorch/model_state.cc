@@ -125,6 +125,7 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
       dtype_(unquantised_dtype(options)),
       adapter_dtype_(adapter_dtype(options)),
       input_embedding_(architecture.embedding.weight.index),
+      decoder_embedding_(architecture.decoder.embedding.weight.index),
       head_(architecture.head.weight.index),
       kinds_(architecture.layers) {
   tensor::Restore<memory::Component> component(context.component, memory::Component::parameters);

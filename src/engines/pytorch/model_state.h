@@ -38,7 +38,7 @@ class ModelState {
   const Quantised* quantised(model::ParameterRef weight, std::int64_t layer) const;
   bool adapted() const { return plan_.adapted; }
   bool is_input_embedding(model::ParameterRef weight) const {
-    return !weight.in_layer && weight.index == input_embedding_;
+    return !weight.in_layer && (weight.index == input_embedding_ || weight.index == decoder_embedding_);
   }
   bool is_head(model::ParameterRef weight) const { return !weight.in_layer && weight.index == head_; }
   // Distinct parameters that train, in registration order; tied ones once.
@@ -72,6 +72,7 @@ class ModelState {
   DType dtype_;  // of what is not quantised
   DType adapter_dtype_;
   std::int32_t input_embedding_;
+  std::int32_t decoder_embedding_;
   std::int32_t head_;
 
   std::vector<tensor::Tensor> globals_;           // what the modules use: the copies, where there are any

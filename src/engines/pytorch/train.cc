@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "engines/pytorch/grad_scaler.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
@@ -86,23 +88,32 @@ class TrainStep {
     context_.begin_section(memory::kNoLayer);
   }
 
+  Tensor make_input(t::Op op, const t::Dims& sizes, DType dtype, std::string_view label) {
+    Tensor made = t::empty(context_, op, sizes, dtype);
+    context_.set_label(made.storage(), context_.intern(label));
+    return made;
+  }
+
   model::Batch make_batch() {
     t::Restore<memory::Component> component(context_.component, memory::Component::inputs);
+    const model::Image& image = architecture_.image;
+    const model::Ear& ear = architecture_.ear;
+    const std::int64_t samples = options_.micro_batch;
     model::Batch batch;
-    if (architecture_.image.arch.empty()) {
-      batch.inputs = t::empty(context_, t::Op::randint, {options_.micro_batch, options_.seq_len}, DType::i64);
-      context_.set_label(batch.inputs.storage(), context_.intern("input_ids"));
-      if (options_.loss != Loss::none) batch.labels = batch.inputs;
-    } else {
-      batch.inputs =
-          t::empty(context_, t::Op::empty,
-                   {options_.micro_batch, architecture_.image.channels, options_.image_size, options_.image_size},
-                   options_.dtype);
-      context_.set_label(batch.inputs.storage(), context_.intern("images"));
-      if (options_.loss != Loss::none) {
-        batch.labels = t::empty(context_, t::Op::zeros, {options_.micro_batch}, DType::i64);
-        context_.set_label(batch.labels.storage(), context_.intern("labels"));
-      }
+    switch (architecture_.input) {
+      case model::InputKind::tokens:
+        batch.inputs = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "input_ids");
+        if (options_.loss != Loss::none) batch.labels = batch.inputs;
+        break;
+      case model::InputKind::images:
+        batch.inputs = make_input(t::Op::empty, {samples, image.channels, options_.image_size, options_.image_size},
+                                  options_.dtype, "images");
+        if (options_.loss != Loss::none) batch.labels = make_input(t::Op::zeros, {samples}, DType::i64, "labels");
+        break;
+      case model::InputKind::sound:
+        batch.inputs = make_input(t::Op::empty, {samples, ear.mels, ear.frames}, options_.dtype, "input_features");
+        batch.labels = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "labels");
+        break;
     }
     return batch;
   }
@@ -161,12 +172,21 @@ class TrainStep {
   std::vector<States> no_states_;
 };
 
-Expected<void> check_images(const model::Image& image, const TrainOptions& options) {
+Expected<void> check_module_tree(const model::Image& image, const TrainOptions& options) {
   if (options.recompute != Recompute::none) {
     return fail(ErrorCode::invalid_argument, "--recompute",
                 fmt::format("{} has no layers that its code could run again; leave it at none", image.arch));
   }
   return model::check_image_size(image, options.image_size, options.micro_batch);
+}
+
+Expected<void> check_images(const model::Architecture& architecture, const TrainOptions& options) {
+  if (architecture.is_module_tree()) return check_module_tree(architecture.image, options);
+  if (options.image_size == architecture.image.size) return {};
+  return fail(ErrorCode::invalid_argument, "--image-size",
+              fmt::format("{} pixels, but the model has learned positions for images of {}; leave it out, or set "
+                          "image_size",
+                          options.image_size, architecture.image.size));
 }
 
 Expected<void> check_encoder_decoder(const TrainOptions& options) {
@@ -181,15 +201,24 @@ Expected<void> check_encoder_decoder(const TrainOptions& options) {
   return {};
 }
 
+// The most that anything of one sample is long.
+std::int64_t positions_of(const model::Architecture& architecture, const TrainOptions& options) {
+  switch (architecture.input) {
+    case model::InputKind::tokens: break;
+    case model::InputKind::images: return options.image_size * options.image_size;
+    case model::InputKind::sound: return std::max(options.seq_len, architecture.ear.frames);
+  }
+  return options.seq_len;
+}
+
 Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
-  const bool image = !architecture.image.arch.empty();
-  if (image) {
-    if (auto sized = check_images(architecture.image, options); !sized) return sized;
+  if (architecture.input == model::InputKind::images) {
+    if (auto sized = check_images(architecture, options); !sized) return sized;
   }
   if (architecture.encoder_layers > 0) {
     if (auto paired = check_encoder_decoder(options); !paired) return paired;
   }
-  const std::int64_t positions = image ? options.image_size * options.image_size : options.seq_len;
+  const std::int64_t positions = positions_of(architecture, options);
   if (auto counted = model::check_size(architecture, options.micro_batch, positions); !counted) return counted;
   const bool bounded = architecture.positions.weight || architecture.bounded_positions;
   if (bounded && options.seq_len > architecture.max_positions) {
@@ -209,7 +238,7 @@ Expected<void> check_adapted(const model::Architecture& architecture, const mode
     return fail(ErrorCode::unsupported, "--loss", "fused with an adapter on the head is not in this version");
   const model::Architecture whole = model::with_added_parameters(architecture, plan);
   return model::check_parameters(whole, "--lora").and_then([&] {
-    return model::check_size(whole, options.micro_batch, options.seq_len);
+    return model::check_size(whole, options.micro_batch, positions_of(architecture, options));
   });
 }
 

@@ -20,9 +20,13 @@ Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids
     Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
     out = t::mul(std::move(out), std::move(scale));
   }
-  const bool hooked = options_.recompute != Recompute::none;
-  if (hooked && state_.is_input_embedding(module.weight) && !out.requires_grad()) out.impl()->leaf_requires_grad = true;
+  if (state_.is_input_embedding(module.weight)) mark_input(out);
   return out;
+}
+
+void TransformersModules::mark_input(const Tensor& x) {
+  const bool hooked = options_.recompute != Recompute::none;
+  if (hooked && !x.requires_grad()) x.impl()->leaf_requires_grad = true;
 }
 
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
@@ -72,6 +76,13 @@ Tensor gelu_new(Tensor x_in) {
   return t::mul(std::move(half), std::move(inner));
 }
 
+Tensor quick_gelu(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tensor gate = t::mul_scalar(x);
+  gate = t::sigmoid(std::move(gate));
+  return t::mul(x, std::move(gate));
+}
+
 }  // namespace
 
 Tensor TransformersModules::activation(model::Activation kind, Tensor x) {
@@ -80,6 +91,7 @@ Tensor TransformersModules::activation(model::Activation kind, Tensor x) {
     case model::Activation::gelu:
     case model::Activation::gelu_tanh: return t::gelu(std::move(x));
     case model::Activation::gelu_new: return gelu_new(std::move(x));
+    case model::Activation::quick_gelu: return quick_gelu(std::move(x));
     case model::Activation::relu: return t::relu(std::move(x));
     case model::Activation::tanh: return t::tanh(std::move(x));
     case model::Activation::sigmoid: return t::sigmoid(std::move(x));

@@ -44,6 +44,8 @@ class TransformersModules : public model::Modules {
                        tensor::Tensor* second) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
   tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
+  tensor::Tensor conv1d(const model::Conv1d& module, tensor::Tensor x) override;
+  void mark_input(const tensor::Tensor& x) override;
   tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;
   tensor::Tensor classification_loss(tensor::Tensor logits, tensor::Tensor labels) override;
 

@@ -98,6 +98,7 @@ Expected<Architecture> build_torchvision(const JsonObject& config) {
   if (!size) return tl::unexpected<Error>(size.error());
   Architecture out;
   out.family = "torchvision";
+  out.input = InputKind::images;
   ImageWriter writer(out);
   std::optional<ImageModule> network = write_network(writer, *arch, *classes);
   if (!network) return unknown_network(config, *arch);
