@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_large.h"
+
 namespace ullage {
 namespace {
 
@@ -106,6 +108,14 @@ Expected<Json> parse_json(std::string_view text, std::string_view where) {
   if (static_cast<std::int64_t>(text.size()) > kMaxJsonBytes) {
     return fail(ErrorCode::too_large, std::string(where),
                 fmt::format("{} bytes of JSON; a configuration has at most {}", text.size(), kMaxJsonBytes));
+  }
+  return parse_large_json(text, where, kMaxJsonBytes);
+}
+
+Expected<Json> parse_large_json(std::string_view text, std::string_view where, std::int64_t most_bytes) {
+  if (static_cast<std::int64_t>(text.size()) > most_bytes) {
+    return fail(ErrorCode::too_large, std::string(where),
+                fmt::format("{} bytes of JSON; at most {} are read", text.size(), most_bytes));
   }
   if (too_deep(text)) {
     return fail(ErrorCode::malformed, std::string(where),

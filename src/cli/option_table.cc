@@ -107,6 +107,7 @@ constexpr CommandSpec kCommands[] = {
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},
     {"validate", "CASES.jsonl", true, Text::cmd_validate, kValidate, ""},
+    {"replay", "FILE.json", true, Text::cmd_replay, {}, ""},
 };
 
 }  // namespace

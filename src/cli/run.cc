@@ -20,7 +20,8 @@ Command function_of(std::string_view name) {
   if (name == "inspect") return inspect_command;
   if (name == "models") return models_command;
   if (name == "gpus") return gpus_command;
-  return name == "validate" ? validate_command : nullptr;
+  if (name == "validate") return validate_command;
+  return name == "replay" ? replay_command : nullptr;
 }
 
 tl::unexpected<Error> unknown_command(const std::string& name) {

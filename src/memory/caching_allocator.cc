@@ -134,9 +134,9 @@ std::uint32_t CachingAllocator::make_segment(const Request& request) {
   if (request.segment > driver_free()) return kNone;
   Block made;
   made.address = next_address_;
-  if (next_place_ != 0) {
+  if (next_place_ != kNowhere) {
     made.address = next_place_;
-    next_place_ = 0;
+    next_place_ = kNowhere;
   } else {
     next_address_ += static_cast<std::uint64_t>(request.segment);
   }
@@ -248,6 +248,35 @@ void CachingAllocator::put_back(std::uint32_t block) {
     absorb(block, other);
   }
   insert_free(block);
+}
+
+std::vector<Handle> CachingAllocator::adopt(std::uint64_t address, Stream stream, bool small,
+                                            std::span<const FoundBlock> blocks) {
+  std::vector<Handle> out;
+  Block piece;
+  piece.address = address;
+  piece.stream = stream;
+  piece.pool = pool_index(0, small);
+  std::uint32_t before = kNone;
+  for (const FoundBlock& found : blocks) {
+    piece.bytes = found.bytes;
+    piece.previous = before;
+    const std::uint32_t made = new_block(piece);
+    if (before != kNone) blocks_[before].next = made;
+    before = made;
+    piece.address += static_cast<std::uint64_t>(found.bytes);
+    reserved_ += found.bytes;
+    if (found.in_use) {
+      blocks_[made].use = Use::handed_out;
+      blocks_[made].requested = found.requested_bytes;
+      allocated_ += found.bytes;
+      requested_ += found.requested_bytes;
+    } else {
+      insert_free(made);
+    }
+    out.push_back(found.in_use ? made : kNone);
+  }
+  return out;
 }
 
 std::int64_t CachingAllocator::idle_bytes() const {

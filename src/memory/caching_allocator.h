@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "memory/allocator_settings.h"
@@ -22,6 +23,8 @@ namespace ullage::memory {
 using Stream = std::uint8_t;   // 0: the default stream
 using PoolId = std::uint16_t;  // 0: the pool that all share; others belong to a CUDA graph or a torch.cuda.MemPool
 using Handle = std::uint32_t;  // of a block in use; kNone: none
+
+inline constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
 // What the driver can give.
 struct CardMemory {
@@ -53,6 +56,13 @@ struct BlockView {
   bool awaited;  // freed and awaited
   bool mapped;   // of expandable segments: backed by memory
   bool expandable;
+};
+
+// A piece of a segment that exists before the first request.
+struct FoundBlock {
+  std::int64_t bytes = 0;
+  std::int64_t requested_bytes = 0;
+  bool in_use = false;
 };
 
 // Why a request failed, in the terms of PyTorch's message.
@@ -88,6 +98,11 @@ class CachingAllocator {
   void release_pool(PoolId pool);
   // Where the next segment made by segment_alloc lies, for replaying a recording; used once.
   void place_next_segment(std::uint64_t address) { next_place_ = address; }
+
+  // A segment that was there before, tiled by `blocks`; returns a handle for each of them (free ones: kNone).
+  std::vector<Handle> adopt(std::uint64_t address, Stream stream, bool small, std::span<const FoundBlock> blocks);
+  // Gives one segment back; false where there is none at that address that is wholly free.
+  bool release_segment_at(std::uint64_t address);
 
   std::int64_t allocated_bytes() const { return allocated_; }  // blocks handed out, with the tails that were not split
   std::int64_t reserved_bytes() const { return reserved_; }
@@ -201,7 +216,7 @@ class CachingAllocator {
   std::uint32_t requests_ = 0;
   std::int32_t captures_ = 0;
   std::uint64_t next_address_ = 0;
-  std::uint64_t next_place_ = 0;
+  std::uint64_t next_place_ = kNowhere;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> unused_;  // rows of blocks_
   std::vector<Pool> pools_;            // small and large of each id, in that order

@@ -44,6 +44,17 @@ void CachingAllocator::release_all() {
   }
 }
 
+bool CachingAllocator::release_segment_at(std::uint64_t address) {
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    const Block& block = blocks_[i];
+    const bool here = block.alive && block.address == address && block.expandable == kNone;
+    if (!here || block.use != Use::free || !is_whole(block)) continue;
+    release_segment(i);
+    return true;
+  }
+  return false;
+}
+
 void CachingAllocator::empty_cache() { release_all(); }
 
 void CachingAllocator::release_pool(PoolId pool) { released_pools_.push_back(pool); }

@@ -30,6 +30,10 @@ CALLS = {
         ["inspect", "--tensor", "32x3x256x256", "--dtype", "fp32"],
     ],
     "models": [["models"], ["models", "llama"], ["models", "no such model"]],
+    "replay": [
+        ["replay", str(ROOT / "tests/data/recordings/lora.json")],
+        ["replay", str(ROOT / "tests/data/recordings/lora.json"), str(ROOT / "fuzz/corpus/recording/difference.json")],
+    ],
     "gpus": [["gpus"], ["gpus", "--sort", "bandwidth", "--bf16"], ["gpus", "no such card"]],
 }
 

@@ -45,7 +45,7 @@ Log read_log(const std::string& path) {
   }
   log.settings = parse_allocator_settings(conf, "conf", {2, 6}).value();
   log.settings.memory_fraction = fraction;
-  log.card.first_address = 1;  // 0 would be no address; the log's begin at 0
+  log.card.first_address = 0;
   return log;
 }
 
@@ -57,7 +57,7 @@ std::vector<std::string> log_names() {
   return out;
 }
 
-// Plays a log and compares; the allocator's addresses are one more than the log's.
+// Plays a log and compares.
 class Player {
  public:
   explicit Player(const Log& log) : log_(log), allocator_(log.settings, log.card) {}
@@ -85,7 +85,7 @@ class Player {
  private:
   void place_segments(std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
-      if (log_.lines[i].what == 'S') allocator_.place_next_segment(static_cast<std::uint64_t>(log_.lines[i].a + 1));
+      if (log_.lines[i].what == 'S') allocator_.place_next_segment(static_cast<std::uint64_t>(log_.lines[i].a));
     }
   }
 
@@ -121,8 +121,8 @@ class Player {
   void add_pages(std::vector<std::string>& out, char what, const SegmentEvent& event) const {
     const std::int64_t page = page_of(event);
     for (std::int64_t at = 0; at < event.bytes; at += page) {
-      out.push_back(std::string(1, what) + " " + std::to_string(static_cast<std::int64_t>(event.address) - 1 + at) +
-                    " " + std::to_string(page));
+      out.push_back(std::string(1, what) + " " + std::to_string(static_cast<std::int64_t>(event.address) + at) + " " +
+                    std::to_string(page));
     }
   }
 
@@ -143,12 +143,12 @@ class Player {
       else if (event.kind == EventKind::segment_unmap) add_pages(out, 'U', event);
       else {
         out.push_back((event.kind == EventKind::segment_alloc ? "S " : "F ") +
-                      std::to_string(static_cast<std::int64_t>(event.address) - 1) + " " + std::to_string(event.bytes));
+                      std::to_string(static_cast<std::int64_t>(event.address)) + " " + std::to_string(event.bytes));
       }
     }
     if (line.what != 'a') return out;
     if (handle == kNone) out.push_back("o " + out_of_memory_text(allocator_.last_failure(), log_.card, {2, 6}));
-    else out.push_back("@ " + std::to_string(static_cast<std::int64_t>(allocator_.block_address(handle)) - 1));
+    else out.push_back("@ " + std::to_string(static_cast<std::int64_t>(allocator_.block_address(handle))));
     return out;
   }
 
