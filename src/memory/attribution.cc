@@ -117,21 +117,20 @@ Sweep sweep(const Timeline& timeline, std::span<const std::uint32_t> events) {
 
 Peak find_peak(const Timeline& timeline, std::uint32_t from, std::uint32_t to) {
   const BlockBytes block_bytes(timeline);
-  std::int64_t live = 0;
-  Peak peak{from, 0};
-  for (std::uint32_t i = 0; i < to; ++i) {
-    if (i == from) peak.bytes = live;
-    const Event& event = timeline.events[i];
-    if (event.kind > EventKind::free || event.space != Space::device) continue;
+  // What an event adds: nothing unless it takes or gives back memory of the device.
+  const auto change = [&](const Event& event) -> std::int64_t {
+    if (event.kind > EventKind::free || event.space != Space::device) return 0;
     const std::int64_t bytes = block_bytes(event.block);
-    if (event.kind == EventKind::free) {
-      live -= bytes;
-      continue;
-    }
-    live += bytes;
-    if (live > peak.bytes && i >= from) peak = {i + 1, live};
+    return event.kind == EventKind::alloc ? bytes : -bytes;
+  };
+  const Event* events = timeline.events.data();
+  std::int64_t live = 0;
+  for (std::uint32_t i = 0; i < std::min(from, to); ++i) live += change(events[i]);
+  Peak peak{from, live};
+  for (std::uint32_t i = from; i < to; ++i) {
+    live += change(events[i]);
+    if (live > peak.bytes) peak = {i + 1, live};
   }
-  if (from >= to) peak.bytes = live;
   return peak;
 }
 

@@ -14,7 +14,9 @@ Context::Context(Policy policy, Workspace* workspace, std::unique_ptr<Workspace>
       policy_(policy),
       timeline_(workspace_.take()) {
   timeline_.granularity_bytes = policy_.granularity_bytes;
-  for (const std::string_view name : kOpNames) timeline_.names.intern(name);
+  if (timeline_.names.size() == 1) {
+    for (const std::string_view name : kOpNames) timeline_.names.intern(name);
+  }
   timeline_.blocks.reserve(4096);
   timeline_.events.reserve(12288);
   timeline_.ops.reserve(4096);

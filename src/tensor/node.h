@@ -87,9 +87,11 @@ struct Node {
   std::int32_t dependencies = 0;  // gradients still to come in that pass
   NameId module = 0;
   std::int16_t layer = memory::kNoLayer;
-  bool leaves_at_once = false;  // a leaf takes its gradient before the next edge gets its own
-  bool ghost = false;           // stands in for a node of a graph that nobody will walk
-  std::uint64_t sequence = 0;   // creation number; ready nodes run highest first
+  bool leaves_at_once = false;    // a leaf takes its gradient before the next edge gets its own
+  bool ghost = false;             // stands in for a node of a graph that nobody will walk; has no edges, but knows
+  std::uint8_t ghost_edges = 0;   // how many there would be, and
+  std::uint64_t ghost_wants = 0;  // which of them, one bit each, would lead to somebody who wants a gradient
+  std::uint64_t sequence = 0;     // creation number; ready nodes run highest first
   BackwardFunction backward = nullptr;
   Context* context = nullptr;
   SmallList<Edge, 3> edges;
@@ -101,7 +103,10 @@ struct Node {
   Ref<Checkpoint> checkpoint;  // reentrant checkpoints only
   Ref<TensorImpl> leaf;        // accumulators only
 
-  bool wants(std::size_t edge) const { return static_cast<bool>(edges[edge].node); }
+  bool wants(std::size_t edge) const {
+    if (ghost) return (ghost_wants >> edge & 1) != 0;
+    return static_cast<bool>(edges[edge].node);
+  }
 };
 
 }  // namespace ullage::tensor

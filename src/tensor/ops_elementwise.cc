@@ -18,16 +18,6 @@ DType promote(DType a, DType b) {
 
 namespace {
 
-// Strides of an operand seen in the result's shape: 0 where it is broadcast.
-Dims broadcast_strides(const Tensor& x, const Dims& sizes) {
-  Dims out = sizes;
-  const int shift = sizes.size() - x.dim();
-  for (int i = 0; i < sizes.size(); ++i) {
-    out[i] = i < shift || (x.size(i - shift) == 1 && sizes[i] != 1) ? 0 : x.strides()[i - shift];
-  }
-  return out;
-}
-
 // TensorIterator's order of dimensions, fastest first: pairs are compared operand by operand, the first operand whose
 // strides differ decides (aten/src/ATen/TensorIterator.cpp, reorder_dimensions).
 Dims result_strides(const Dims& sizes, const Dims& a, const Dims& b) {
@@ -65,14 +55,35 @@ Dims result_strides(const Dims& sizes, const Dims& a, const Dims& b) {
   return out;
 }
 
-// Whether the dimensions stand in row-major order, each slower than the next; those of stride 0 have no say.
-bool falls(const Dims& strides) {
-  std::int64_t slower = std::numeric_limits<std::int64_t>::max();
-  for (const std::int64_t stride : strides) {
-    if (stride >= slower) return false;
+// Two operands seen in the shape of their result.
+struct Broadcast {
+  Dims sizes;
+  Dims a;  // strides, 0 where it is broadcast
+  Dims b;
+  bool row_major = true;  // in both, each dimension is slower than the next; those of stride 0 have no say
+};
+
+Broadcast broadcast_both(const Tensor& a, const Tensor& b) {
+  Broadcast out;
+  out.sizes = broadcast(a.sizes(), b.sizes());
+  out.a = out.b = out.sizes;
+  const int n = out.sizes.size();
+  const int a_shift = n - a.dim();
+  const int b_shift = n - b.dim();
+  std::int64_t a_slower = std::numeric_limits<std::int64_t>::max();
+  std::int64_t b_slower = a_slower;
+  const auto stride_of = [&](const Tensor& x, int shift, int i, std::int64_t& slower) -> std::int64_t {
+    if (i < shift || (x.size(i - shift) == 1 && out.sizes[i] != 1)) return 0;
+    const std::int64_t stride = x.strides()[i - shift];
+    out.row_major = out.row_major && stride < slower;
     if (stride != 0) slower = stride;
+    return stride;
+  };
+  for (int i = 0; i < n; ++i) {
+    out.a[i] = stride_of(a, a_shift, i, a_slower);
+    out.b[i] = stride_of(b, b_shift, i, b_slower);
   }
-  return true;
+  return out;
 }
 
 using Unary = Tensor (*)(Tensor);
@@ -236,12 +247,11 @@ Tensor elementwise(Op op, const Tensor& a, const Tensor& b, DType dtype) {
     context.record_op(op, n, n * (size_of(a.dtype()) + size_of(b.dtype()) + size_of(dtype)));
     return context.make_like(a, dtype);
   }
-  const Dims sizes = broadcast(a.sizes(), b.sizes());
-  context.record_op(op, numel(sizes), a.bytes() + b.bytes() + numel(sizes) * size_of(dtype));
-  const Dims a_strides = broadcast_strides(a, sizes);
-  const Dims b_strides = broadcast_strides(b, sizes);
-  if (falls(a_strides) && falls(b_strides)) return context.make(sizes, dtype);  // no pair changes places
-  return context.make(sizes, result_strides(sizes, a_strides, b_strides), dtype);
+  const Broadcast both = broadcast_both(a, b);
+  const std::int64_t n = numel(both.sizes);
+  context.record_op(op, n, a.bytes() + b.bytes() + n * size_of(dtype));
+  if (both.row_major) return context.make(both.sizes, dtype);  // no pair changes places
+  return context.make(both.sizes, result_strides(both.sizes, both.a, both.b), dtype);
 }
 
 Tensor add(Tensor a_in, Tensor b_in) {

@@ -46,15 +46,17 @@ void Recording::start(Context& context, BackwardFunction backward) {
   node_->layer = context.layer;
 }
 
-// A ghost's edges lead to itself: they only say who wants a gradient.
 void Recording::add_edge(const Tensor& input) {
-  if (!node_->ghost) node_->edges.push_back(edge_to(input));
-  else if (input.requires_grad()) node_->edges.push_back({node_, 0});
-  else node_->edges.push_back({});
+  if (!node_->ghost) {
+    node_->edges.push_back(edge_to(input));
+  } else if (node_->ghost_edges < 64) {  // an operator with more inputs treats them all alike and does not ask
+    node_->ghost_wants |= std::uint64_t{input.requires_grad()} << node_->ghost_edges++;
+  }
 }
 
 void Recording::return_ghost() {
-  node_->edges.clear();
+  node_->ghost_edges = 0;
+  node_->ghost_wants = 0;
   node_->context->return_ghost();
 }
 

@@ -10,6 +10,7 @@
 
 #include "memory/timeline.h"
 #include "tensor/node.h"
+#include "tensor/op_names.h"
 
 namespace ullage::tensor {
 
@@ -23,9 +24,10 @@ class Workspace {
     return out;
   }
 
-  // For a timeline that nobody reads any more.
+  // For a timeline that was taken here and that nobody reads any more.
   void give_back(memory::Timeline timeline) {
-    timeline.names = NameTable();
+    // The operators' names, which a context has put first, serve the next one.
+    timeline.names.shrink(timeline.names.size() > kOpNames.size() ? kOpNames.size() + 1 : 1);
     timeline.blocks.clear();
     timeline.events.clear();
     timeline.ops.clear();

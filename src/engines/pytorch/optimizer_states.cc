@@ -95,6 +95,7 @@ void StateMaker::add_torchao(const Tensor& parameter, std::int64_t block) {
 
 std::vector<Tensor> StateMaker::make(const Tensor& parameter, bool muon) {
   made_.clear();
+  made_.reserve(3);
   switch (options_.optimizer) {
     case Optimizer::adamw:
     case Optimizer::adam: add_adam(parameter); break;

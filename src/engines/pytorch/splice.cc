@@ -147,24 +147,26 @@ std::optional<std::vector<Junction>> find_junctions(const RecordedStep& step, Cu
 // Where rows of one table end up: everything from a junction on moves by the rows put in there.
 class Shift {
  public:
-  Shift(const std::vector<Junction>& junctions, std::uint32_t Section::*column, std::uint32_t copies) {
+  Shift(const std::vector<Junction>& junctions, std::uint32_t Section::*column, std::uint32_t copies,
+        std::size_t rows) {
+    // One row more: a reference may point behind the last.
+    moved_.reserve(rows + 1);
     for (const Junction& junction : junctions) {
+      move_to(junction.pattern.to.*column);
       total_ += copies * (junction.pattern.to.*column - junction.pattern.from.*column);
-      places_.push_back(junction.pattern.to.*column);
-      totals_.push_back(total_);
     }
+    move_to(rows + 1);
   }
 
-  std::uint32_t operator()(std::uint32_t row) const {
-    const auto place = std::upper_bound(places_.begin(), places_.end(), row) - places_.begin();
-    return place == 0 ? row : row + totals_[static_cast<std::size_t>(place - 1)];
-  }
-
+  std::uint32_t operator()(std::uint32_t row) const { return moved_[row]; }
   std::uint32_t total() const { return total_; }
 
  private:
-  std::vector<std::uint32_t> places_;
-  std::vector<std::uint32_t> totals_;
+  void move_to(std::size_t end) {
+    for (auto row = static_cast<std::uint32_t>(moved_.size()); row < end; ++row) moved_.push_back(row + total_);
+  }
+
+  std::vector<std::uint32_t> moved_;
   std::uint32_t total_ = 0;
 };
 
@@ -177,14 +179,11 @@ class Splicer {
         copies_(copies),
         moved_from_(static_cast<std::int16_t>(cut.right() * cut.unit_layers)),
         moved_by_(static_cast<std::int16_t>(static_cast<std::int16_t>(copies) * cut.unit_layers)),
-        event_(junctions, &Section::event, copies),
-        op_(junctions, &Section::op, copies),
-        block_(junctions, &Section::block, copies),
+        event_(junctions, &Section::event, copies, step.timeline.events.size()),
+        op_(junctions, &Section::op, copies, step.timeline.ops.size()),
+        block_(junctions, &Section::block, copies, step.timeline.blocks.size()),
         workspace_(workspace),
-        out_(workspace.take()) {
-    shifted_blocks_.reserve(step.timeline.blocks.size());
-    for (std::uint32_t i = 0; i < step.timeline.blocks.size(); ++i) shifted_blocks_.push_back(block_(i));
-  }
+        out_(workspace.take()) {}
 
   // `unit_parameters`: parameters of one unit that train.
   TrainRun run(std::int64_t unit_parameters) {
@@ -230,7 +229,7 @@ class Splicer {
   }
 
   Event shifted(Event event) const {
-    event.block = shifted_blocks_[event.block];
+    event.block = block_(event.block);
     return event;
   }
   OpRecord shifted(OpRecord op) const {
@@ -314,7 +313,6 @@ class Splicer {
   std::int16_t moved_from_;  // the first layer behind what is put in,
   std::int16_t moved_by_;    // and by how many it and those behind it move on
   Shift event_, op_, block_;
-  std::vector<std::uint32_t> shifted_blocks_;
   tensor::Workspace& workspace_;
   Timeline out_;  // the tables being filled
 };
