@@ -23,6 +23,7 @@ Expected<void> adjust(hardware::Gpu& gpu, const Arguments& arguments, ChosenDevi
   }
   if (*used) {
     hardware::take_used(gpu, **used);
+    device.used_bytes = **used;
     device.assumptions.push_back({report::Text::assume_used, {{"bytes", report::Bytes{**used}}}});
   }
   return {};

@@ -24,6 +24,7 @@ constexpr OptionSpec kTrain[] = {
     {"--gpus", "N", Text::opt_gpus},
     {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
     {"--used", "SIZE", Text::opt_used},
+    {"--alloc-conf", "KEY:VALUE,…", Text::opt_alloc_conf},
     {"--micro-batch", "B", Text::opt_micro_batch, "", "max"},
     {"--seq-len", "S", Text::opt_seq_len, "", "max"},
     {"--image-size", "N", Text::opt_image_size},
@@ -57,6 +58,7 @@ constexpr OptionSpec kTrain[] = {
     {"--torch", "V", Text::opt_torch},
     {"--transformers", "V", Text::opt_transformers},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+    {"--timeline", "FILE", Text::opt_timeline},
     {"--require-fit", "", Text::opt_require_fit},
 };
 
@@ -68,7 +70,7 @@ constexpr std::string_view kTrainLater =
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
-    "--load --advise --timeline --sweep --why";
+    "--load --advise --sweep --why";
 
 constexpr OptionSpec kInspect[] = {
     {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},

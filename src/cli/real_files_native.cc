@@ -17,6 +17,6 @@ PathKind kind_of(const std::string& path) {
 
 }  // namespace
 
-Files real_files() { return {kind_of, read_file}; }
+Files real_files() { return {kind_of, read_file, write_file}; }
 
 }  // namespace ullage::cli

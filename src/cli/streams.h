@@ -32,6 +32,8 @@ struct Files {
   std::function<PathKind(const std::string& path)> kind;
   // The whole file; refuses more than `most_bytes` without reading it.
   std::function<Expected<std::string>(const std::string& path, std::int64_t most_bytes)> read;
+  // Replaces the file; a failure leaves the old one as it was.
+  std::function<Expected<void>(const std::string& path, std::string_view content)> write;
 };
 
 Files real_files();

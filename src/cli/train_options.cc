@@ -281,7 +281,12 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
   TrainSetup out{*options,
                  settings_of(arguments, architecture, *options),
                  defaults_messages(arguments, architecture, *options),
+                 {},
                  {}};
+  const auto allocator = memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf");
+  if (!allocator) return tl::unexpected<Error>(allocator.error());
+  out.allocator = *allocator;
+  if (arguments.has("--alloc-conf")) out.settings.push_back({"alloc_conf", arguments.text("--alloc-conf")});
   if (!is_image(architecture) && architecture.max_positions > 0 && options->seq_len > architecture.max_positions) {
     out.warnings.push_back(
         {report::Text::warn_positions, {{"seq_len", options->seq_len}, {"limit", architecture.max_positions}}});

@@ -15,6 +15,7 @@ struct TrainSetup {
   std::vector<report::Setting> settings;     // every option as resolved
   std::vector<report::Message> assumptions;  // which of them are defaults
   std::vector<report::Message> warnings;
+  memory::AllocatorSettings allocator{};
 };
 
 // Fails on contradictions, on versions that are not known and on sizes beyond what can be counted.

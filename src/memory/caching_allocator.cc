@@ -152,7 +152,7 @@ void CachingAllocator::fail(const Request& request, std::int64_t requested_bytes
   failure_ = {};
   failure_.requested_bytes = requested_bytes;
   failure_.segment_bytes = request.segment;
-  failure_.free_bytes = driver_free();
+  failure_.free_bytes = std::max<std::int64_t>(driver_free(), 0);
   failure_.allocated_bytes = allocated_;
   failure_.reserved_bytes = reserved_;
   if (settings_.memory_fraction > 0) failure_.allowed_bytes = allowed_bytes();

@@ -107,6 +107,8 @@ class CachingAllocator {
   std::int64_t allocated_bytes() const { return allocated_; }  // blocks handed out, with the tails that were not split
   std::int64_t reserved_bytes() const { return reserved_; }
   std::int64_t requested_bytes() const { return requested_; }
+  std::int64_t peak_reserved_bytes() const { return peak_reserved_; }  // since the last reset
+  void reset_peak_reserved() { peak_reserved_ = reserved_; }
   // Free in segments that no block is in use of: empty_cache would give them back.
   std::int64_t idle_bytes() const;
   std::int64_t block_bytes(Handle block) const { return blocks_[block].bytes; }
@@ -205,6 +207,7 @@ class CachingAllocator {
 
   void record(EventKind kind, std::uint64_t address, std::int64_t bytes, Stream stream) {
     segment_events_.push_back({kind, address, bytes, stream, requests_});
+    if (reserved_ > peak_reserved_) peak_reserved_ = reserved_;
   }
 
   AllocatorSettings settings_;
@@ -213,6 +216,7 @@ class CachingAllocator {
   std::int64_t allocated_ = 0;
   std::int64_t reserved_ = 0;
   std::int64_t requested_ = 0;
+  std::int64_t peak_reserved_ = 0;
   std::uint32_t requests_ = 0;
   std::int32_t captures_ = 0;
   std::uint64_t next_address_ = 0;

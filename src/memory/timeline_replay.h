@@ -23,6 +23,9 @@ class TimelineReplay {
   // was lacking or left over; a request that fails is lacking.
   bool carry_over(const Timeline& timeline, std::uint32_t event);
 
+  // The allocator's handle of a block of the timeline played last; kNone: not alive.
+  Handle handle(BlockId block) const { return block < handles_.size() ? handles_[block] : kNone; }
+
  private:
   CachingAllocator& allocator_;
   std::vector<Handle> handles_;  // by block of the timeline played last; kNone: not alive

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "memory/caching_allocator.h"
 #include "memory/footprint.h"
 #include "memory/timeline.h"
 #include "report/messages.h"
@@ -99,6 +100,14 @@ struct Fit {
   std::optional<std::int64_t> headroom_at_most_bytes;  // usable less allocated: the rest comes on top
 };
 
+// The first allocation that the card has no memory for.
+struct FullCardLine {
+  std::string message;  // as PyTorch prints it
+  Moment at;
+  bool in_first_step = false;  // of the run, else in the step that is meant
+  memory::OutOfMemory why;
+};
+
 // Floating-point operations of one step on one device, two for a multiply-accumulate.
 struct Work {
   double forward_flops = 0;  // whole numbers, beyond 2^53 to 16 digits
@@ -118,6 +127,7 @@ struct Prediction {
   std::vector<PartLine> parts;            // at the peak, largest first; they add up to peak.allocated_bytes
   std::vector<LayerLine> layers;          // the same bytes by layer
   Fit fit;
+  std::optional<FullCardLine> full;  // where fit.fits is false
   Work work;
   std::vector<Message> assumptions;
   std::vector<Message> warnings;

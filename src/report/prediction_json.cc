@@ -82,8 +82,9 @@ Json by_component(const memory::ByComponent& bytes, const std::vector<ComponentL
   Json out = Json::object();
   for (std::size_t i = 0; i < memory::kComponents; ++i) {
     const auto component = static_cast<memory::Component>(i);
-    const bool listed =
-        std::any_of(lines.begin(), lines.end(), [&](const ComponentLine& l) { return l.component == component; });
+    const bool listed = std::any_of(lines.begin(), lines.end(), [&](const ComponentLine& l) {
+      return l.component == component && l.level == memory::Level::allocated;
+    });
     if (listed || bytes[i] != 0) out[std::string(memory::name_of(component))] = bytes[i];
   }
   return out;
@@ -131,6 +132,18 @@ Json work_json(const Work& w) {
           {"optimizer_flops", whole(w.optimizer_flops)}};
 }
 
+Json full_json(const std::optional<FullCardLine>& full) {
+  if (!full) return nullptr;
+  return {{"message", full->message},
+          {"at", machine_name(full->at)},
+          {"first_step", full->in_first_step},
+          {"requested_bytes", full->why.requested_bytes},
+          {"segment_bytes", full->why.segment_bytes},
+          {"free_bytes", full->why.free_bytes},
+          {"allocated_bytes", full->why.allocated_bytes},
+          {"reserved_bytes", full->why.reserved_bytes}};
+}
+
 Json messages_json(const std::vector<Message>& messages) {
   Json out = Json::array();
   for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
@@ -156,7 +169,8 @@ std::string prediction_json(const Prediction& p) {
   out["fits_certain"] = or_null(p.fit.certain);
   out["headroom_bytes"] = or_null(p.fit.headroom_bytes);
   out["headroom_at_most_bytes"] = or_null(p.fit.headroom_at_most_bytes);
-  out["totals"] = {{"process_bytes", nullptr}};
+  out["out_of_memory"] = full_json(p.full);
+  out["totals"] = {{"process_bytes", or_null(p.peak.process_bytes)}};
   out["speed"] = nullptr;
   out["advice"] = nullptr;
   out["assumptions"] = messages_json(p.assumptions);

@@ -29,34 +29,62 @@ Message title(const Prediction& p) {
   return {Text::title_train_on, {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
 }
 
+bool is_certain(const Prediction& p) { return p.fit.certain.value_or(false); }
+
 Message verdict(const Prediction& p) {
   const Bytes allocated{p.peak.allocated_bytes};
   if (!p.device.usable_bytes) return {Text::verdict_no_card, {{"allocated", allocated}}};
-  const Bytes usable{*p.device.usable_bytes};
-  if (!p.fit.headroom_at_most_bytes) return {Text::verdict_host, {{"allocated", allocated}}};
-  const std::int64_t left = *p.fit.headroom_at_most_bytes;
-  if (p.fit.fits && !*p.fit.fits) {
-    return {p.fit.certain.value_or(false) ? Text::verdict_no : Text::verdict_hardly,
-            {{"allocated", allocated}, {"usable", usable}, {"missing", Bytes{-left}}}};
-  }
-  return {Text::verdict_open, {{"allocated", allocated}, {"usable", usable}, {"left", Bytes{left}}}};
+  if (!p.fit.fits || !p.peak.process_bytes || !p.peak.process_range || !p.fit.headroom_bytes)
+    return {Text::verdict_host, {{"allocated", allocated}}};
+  const std::int64_t left = *p.fit.headroom_bytes;
+  Message out{Text::verdict_fits,
+              {{"process", Bytes{*p.peak.process_bytes}},
+               {"usable", Bytes{*p.device.usable_bytes}},
+               {"left", Bytes{left}},
+               {"missing", Bytes{-left}},
+               {"low", Bytes{p.peak.process_range->low_bytes}},
+               {"high", Bytes{p.peak.process_range->high_bytes}}}};
+  if (*p.fit.fits) out.key = is_certain(p) ? Text::verdict_fits : Text::verdict_probably;
+  else out.key = is_certain(p) ? Text::verdict_no : Text::verdict_hardly;
+  return out;
 }
 
 Tone verdict_tone(const Prediction& p) {
-  if (p.fit.fits && !*p.fit.fits) return Tone::bad;
-  return p.fit.headroom_at_most_bytes ? Tone::unsure : Tone::plain;
+  if (!p.fit.fits) return Tone::plain;
+  if (!is_certain(p)) return Tone::unsure;
+  return *p.fit.fits ? Tone::good : Tone::bad;
+}
+
+// What the shares of components are of.
+std::int64_t whole_of(const Prediction& p) { return p.peak.process_bytes.value_or(p.peak.allocated_bytes); }
+
+void write_full(TextPage& page, const FullCardLine& full) {
+  page.paragraph(page.say(Message{full.in_first_step ? Text::full_first_step : Text::full_line,
+                                  {{"moment", page.say(describe(full.at))}}}),
+                 0);
+  page.paragraph(full.message, 2);
 }
 
 void write_peak(TextPage& page, const Prediction& p) {
   page.line(page.say(
       Message{Text::peak_line, {{"bytes", Bytes{p.peak.allocated_bytes}}, {"moment", page.say(describe(p.peak.at))}}}));
-  if (!p.device.usable_bytes || !p.fit.headroom_at_most_bytes) return;
-  const double used = share(p.peak.allocated_bytes, *p.device.usable_bytes);
+  if (p.peak.process_bytes && p.peak.reserved_bytes && p.peak.process_range) {
+    page.paragraph(page.say(Message{Text::levels_line,
+                                    {{"allocated", Bytes{p.peak.allocated_bytes}},
+                                     {"reserved", Bytes{*p.peak.reserved_bytes}},
+                                     {"process", Bytes{*p.peak.process_bytes}},
+                                     {"low", Bytes{p.peak.process_range->low_bytes}},
+                                     {"high", Bytes{p.peak.process_range->high_bytes}}}}),
+                   2);
+  }
+  if (!p.device.usable_bytes || !p.fit.fits) return;
+  const double used = share(whole_of(p), *p.device.usable_bytes);
   const std::size_t width = std::min<std::size_t>(40, page.style().columns / 2);
   const std::string filled = pad_right(bar(used, width, page.style().unicode), width);
   page.line(fmt::format(
       "  [{}] {}", page.toned(filled, verdict_tone(p)),
       page.say(Message{Text::peak_share, {{"percent", percent(used)}, {"usable", Bytes{*p.device.usable_bytes}}}})));
+  if (p.full) write_full(page, *p.full);
 }
 
 // "  name        1.23 GiB  45.6%  ████"
@@ -86,7 +114,7 @@ void write_components(TextPage& page, const Prediction& p) {
     width = std::max(width, display_width(page.say(text_of(line.component))));
   for (const ComponentLine& line : p.components) {
     if (line.bytes == 0 && page.style().detail != Detail::verbose) continue;
-    page.line(bar_row(page, page.say(text_of(line.component)), width, line.bytes, p.peak.allocated_bytes));
+    page.line(bar_row(page, page.say(text_of(line.component)), width, line.bytes, whole_of(p)));
     if (page.style().detail == Detail::verbose) write_rule(page, line.why);
   }
 }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "report/card_report.h"
 #include "report/part_names.h"
 #include "report/why.h"
 
@@ -42,19 +43,6 @@ DeviceFacts device_facts(const hardware::Gpu* gpu) {
   return {
       gpu->id,           gpu->name,         1,
       gpu->memory_bytes, gpu->usable_bytes, memory::Range{gpu->usable_range_bytes.low, gpu->usable_range_bytes.high}};
-}
-
-// Who allocated last before `event`; nobody if that was before the step.
-Moment moment_of(const TrainRun& run, std::uint32_t event) {
-  const memory::Timeline& timeline = run.timeline;
-  if (event <= run.before_step) return {};
-  const memory::OpId op = timeline.blocks[timeline.events[event - 1].block].op;
-  if (op == memory::kNone) return {};
-  const memory::OpRecord& record = timeline.ops[op];
-  Moment out{
-      true, record.phase, std::string(timeline.names[record.name]), std::string(timeline.names[record.module]), {}};
-  if (record.layer != memory::kNoLayer) out.layer = record.layer;
-  return out;
 }
 
 std::vector<PartLine> parts_at(const TrainRun& run, std::uint32_t event) {
@@ -101,18 +89,6 @@ std::vector<ComponentLine> components_of(const TrainQuestion& question, const me
     const std::int64_t bytes = peak.by_component[i];
     if (bytes == 0 && !is_always_shown(component)) continue;
     out.push_back({component, memory::Level::allocated, bytes, why_of(question, component, bytes, groups)});
-  }
-  return out;
-}
-
-// What allocates no more than the card has may still not fit: caches, the context and libraries come on top.
-Fit fit_of(std::int64_t allocated_bytes, const hardware::Gpu* gpu, Kernels kernels) {
-  Fit out;
-  if (gpu == nullptr || kernels == Kernels::cpu) return out;
-  out.headroom_at_most_bytes = gpu->usable_bytes - allocated_bytes;
-  if (allocated_bytes > gpu->usable_bytes) {
-    out.fits = false;
-    out.certain = allocated_bytes > gpu->usable_range_bytes.high;
   }
   return out;
 }
@@ -235,8 +211,7 @@ void add_input(std::vector<Message>& out, const model::Architecture& architectur
 
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
-  out.push_back(
-      {question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_allocated_only, {}});
+  out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_repeated, {}});
   out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
   add_input(out, question.architecture);
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
@@ -259,6 +234,18 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
 
 }  // namespace
 
+Moment moment_of(const TrainRun& run, std::uint32_t event) {
+  const memory::Timeline& timeline = run.timeline;
+  if (event <= run.before_step) return {};
+  const memory::OpId op = timeline.blocks[timeline.events[event - 1].block].op;
+  if (op == memory::kNone) return {};
+  const memory::OpRecord& record = timeline.ops[op];
+  Moment out{
+      true, record.phase, std::string(timeline.names[record.name]), std::string(timeline.names[record.module]), {}};
+  if (record.layer != memory::kNoLayer) out.layer = record.layer;
+  return out;
+}
+
 Prediction train_report(const TrainQuestion& question) {
   const TrainRun& run = question.run;
   const bool forward_only = question.options.step == Step::forward;
@@ -276,9 +263,9 @@ Prediction train_report(const TrainQuestion& question) {
   out.layers = layers_of(out.parts, question.architecture.layer_count());
   out.phases = phases_of(sweep, forward_only);
   out.components = components_of(question, peak, out.parts);
-  out.fit = fit_of(peak.bytes, question.gpu, question.options.kernels);
   out.work = work_of(run, question.further_micro_batches);
   out.warnings = warnings_of(question);
+  add_card(out, question, peak);
   out.assumptions = assumptions_of(question);
   return out;
 }

@@ -17,7 +17,13 @@ struct TrainQuestion {
   const hardware::Gpu* gpu = nullptr;  // none: a card without limit
   // Micro-batches of the step behind those in `run`, each equal to the last of them.
   std::int64_t further_micro_batches = 0;
+  const engines::pytorch::TrainRun* first = nullptr;  // the run's first step, where `run` is a later one
+  memory::AllocatorSettings allocator{};
+  std::int64_t used_bytes = 0;  // of the card, by others; the card's usable bytes are without them
 };
+
+// Who allocated last before `event`; nobody if that was before the step.
+Moment moment_of(const engines::pytorch::TrainRun& run, std::uint32_t event);
 
 // `setup`, and the assumptions that only the caller knows (defaults, where the model came from), are left to it.
 Prediction train_report(const TrainQuestion& question);

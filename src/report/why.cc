@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "hardware/process_memory.h"
+
 namespace ullage::report {
 namespace {
 
@@ -75,6 +77,7 @@ Text sum_rule(Component component) {
     case Component::optimizer: return Text::why_optimizer_part;
     case Component::buffers: return Text::why_buffers;
     case Component::inputs: return Text::why_inputs;
+    case Component::workspace: return Text::why_workspace;
     case Component::activations: return Text::why_activations;
     default: return Text::why_temporaries;
   }
@@ -93,6 +96,10 @@ Why why_of(const TrainQuestion& question, Component component, std::int64_t byte
     if (auto why = per_element(question, Text::why_optimizer, states_of(question.options.optimizer), bytes)) {
       return with_source(*std::move(why), "torch.optim (PyTorch 2.14): states have their parameter's shape and type");
     }
+  }
+  if (component == Component::workspace && bytes > 0) {
+    return with_source(sum_of_tensors(question, Text::why_workspace, component, bytes, groups),
+                       hardware::process_memory(question.gpu).cublas_workspace_source);
   }
   if (bytes == 0) return {{Text::why_nothing, {}}, {}, tracked(question)};
   return sum_of_tensors(question, sum_rule(component), component, bytes, groups);

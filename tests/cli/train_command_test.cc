@@ -77,11 +77,12 @@ TEST(TrainCommand, DefaultsAreResolvedAndSaid) {
 
 TEST(TrainCommand, WhatIsNotComputedIsNull) {
   const Json said = answer("train gpt2 --gpu h100");
-  for (const char* key : {"fits", "fits_certain", "headroom_bytes", "speed", "ranks", "host", "advice"})
-    EXPECT_TRUE(said[key].is_null()) << key;
+  for (const char* key : {"speed", "ranks", "host", "advice", "out_of_memory"}) EXPECT_TRUE(said[key].is_null()) << key;
+  const Json on_host = answer("train gpt2 --gpu h100 --kernels cpu");
+  for (const char* key : {"fits", "fits_certain", "headroom_bytes"}) EXPECT_TRUE(on_host[key].is_null()) << key;
   for (const char* key : {"reserved_bytes", "process_bytes", "reserved_range_bytes"})
-    EXPECT_TRUE(said["peak"][key].is_null()) << key;
-  EXPECT_TRUE(said["totals"]["process_bytes"].is_null());
+    EXPECT_TRUE(on_host["peak"][key].is_null()) << key;
+  EXPECT_TRUE(on_host["totals"]["process_bytes"].is_null());
 }
 
 TEST(TrainCommand, WithoutACardThereIsNoVerdict) {
@@ -103,6 +104,29 @@ TEST(TrainCommand, OneOfThreeBatchSizesFollows) {
 TEST(TrainCommand, GivenMemoryReplacesTheCardsAndUsedIsTakenOff) {
   const Json said = answer("train gpt2 --gpu h100 --gpu-memory 10GiB --used 1GiB");
   EXPECT_EQ(said["device"]["usable_bytes"], 9 * kGiB);
+}
+
+TEST(TrainCommand, OthersAndTheAllocatorsSettingsCount) {
+  const std::string small = std::string("train gpt2 --gpu h100 --seq-len 64 ") + kTiny;
+  const Json plain = answer(small);
+  const Json expandable = answer(small + " --alloc-conf expandable_segments:True");
+  EXPECT_NE(expandable["peak"]["reserved_bytes"], plain["peak"]["reserved_bytes"]);
+  EXPECT_EQ(expandable["peak"]["allocated_bytes"], plain["peak"]["allocated_bytes"]);
+  EXPECT_EQ(expandable["setup"]["alloc_conf"], "expandable_segments:True");
+  EXPECT_EQ(answer(small + " --used 10GiB")["headroom_bytes"].get<std::int64_t>(),
+            plain["headroom_bytes"].get<std::int64_t>() - 10 * kGiB);
+}
+
+// What a card of each size would say about the same step.
+TEST(TrainCommand, TheFirstAllocationThatFailsIsToldInPyTorchsWords) {
+  for (const char* card : {"rtx-3060-12gb", "rtx-4090", "v100-sxm2-32gb", "a100-sxm-40gb", "a100-sxm-80gb"}) {
+    const Json said = answer(std::string("train meta-llama/Llama-3.1-8B --micro-batch 8 --gpu ") + card);
+    EXPECT_EQ(said["fits"], false) << card;
+    const Json& full = said["out_of_memory"];
+    ASSERT_FALSE(full.is_null()) << card;
+    EXPECT_GT(full["segment_bytes"], full["free_bytes"]) << card;
+    EXPECT_LE(full["reserved_bytes"], said["device"]["usable_bytes"]) << card;
+  }
 }
 
 TEST(TrainCommand, RequireFitDecidesTheExitStatus) {

@@ -50,6 +50,12 @@ std::int64_t sum_of(const Lines& lines) {
                          [](std::int64_t sum, const auto& line) { return sum + line.bytes; });
 }
 
+std::int64_t sum_at(memory::Level level, const std::vector<ComponentLine>& lines) {
+  std::int64_t sum = 0;
+  for (const ComponentLine& line : lines) sum += line.level == level ? line.bytes : 0;
+  return sum;
+}
+
 std::int64_t phase_bytes(const Prediction& report, std::string_view name) {
   for (const PhaseLine& phase : report.phases) {
     if (phase.name == name) return phase.allocated_bytes;
@@ -84,7 +90,7 @@ class EveryStep : public ::testing::TestWithParam<std::tuple<pt::Step, pt::Optim
 TEST_P(EveryStep, LinesAddUpToThePeak) {
   const Prediction report = asked().report;
   EXPECT_TRUE(memory::adds_up(footprint_of(report)));
-  EXPECT_EQ(sum_of(report.components), report.peak.allocated_bytes);
+  EXPECT_EQ(sum_at(memory::Level::allocated, report.components), report.peak.allocated_bytes);
   EXPECT_EQ(sum_of(report.parts), report.peak.allocated_bytes);
   EXPECT_EQ(sum_of(report.layers), report.peak.allocated_bytes);
   for (const PhaseLine& phase : report.phases) {
@@ -162,28 +168,43 @@ TEST(TrainReport, FurtherMicroBatchesAddWorkAndNoMemory) {
   EXPECT_EQ(phase_bytes(counted.report, "after_backward"), phase_bytes(simulated.report, "after_backward"));
 }
 
-TEST(TrainReport, AllocatedBeyondUsableDoesNotFit) {
-  const std::int64_t peak = Asked(small()).report.peak.allocated_bytes;
-  const hardware::Gpu small_card = card(peak - 1000);
-  const Fit no = Asked(small(), &small_card).report.fit;
-  EXPECT_EQ(no.fits, false);
-  EXPECT_EQ(no.certain, true);
-  EXPECT_EQ(no.headroom_at_most_bytes, -1000);
+TEST(TrainReport, AProcessBeyondUsableDoesNotFitAndFailsAtAnAllocation) {
+  const Peak peak = Asked(small()).report.peak;
+  const hardware::Gpu small_card = card(peak.process_range->low_bytes - kGiB / 4);
+  const Prediction report = Asked(small(), &small_card).report;
+  EXPECT_EQ(report.fit.fits, false);
+  EXPECT_EQ(report.fit.certain, true);
+  EXPECT_EQ(report.fit.headroom_bytes, small_card.usable_bytes - *report.peak.process_bytes);
+  ASSERT_TRUE(report.full);
+  EXPECT_TRUE(report.full->message.starts_with("CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total "));
 }
 
-TEST(TrainReport, BeyondTheMiddleAndWithinTheRangeIsNotCertain) {
-  const std::int64_t peak = Asked(small()).report.peak.allocated_bytes;
-  const hardware::Gpu near_card = card(peak - 50);
-  const Fit fit = Asked(small(), &near_card).report.fit;
-  EXPECT_EQ(fit.fits, false);
-  EXPECT_EQ(fit.certain, false);
+TEST(TrainReport, WithinTheRangeOfTheContextNothingIsCertain) {
+  const Peak peak = Asked(small()).report.peak;
+  const hardware::Gpu near_card = card(*peak.process_bytes);
+  const Prediction report = Asked(small(), &near_card).report;
+  EXPECT_EQ(report.fit.fits, true);
+  EXPECT_EQ(report.fit.certain, false);
+  EXPECT_EQ(report.fit.headroom_bytes, 0);
+  EXPECT_FALSE(report.full);
 }
 
-TEST(TrainReport, WhatIsAllocatedMayFitButNobodySaysThatTheProcessDoes) {
+TEST(TrainReport, FarWithinUsableFits) {
   const hardware::Gpu large = card(std::int64_t{80} * kGiB);
   const Fit fit = Asked(small(), &large).report.fit;
-  EXPECT_FALSE(fit.fits.has_value());
-  EXPECT_FALSE(fit.headroom_bytes.has_value());
+  EXPECT_EQ(fit.fits, true);
+  EXPECT_EQ(fit.certain, true);
+}
+
+TEST(TrainReport, EachLevelAddsUp) {
+  const hardware::Gpu large = card(std::int64_t{80} * kGiB);
+  const Prediction report = Asked(small(), &large).report;
+  EXPECT_TRUE(memory::adds_up(footprint_of(report)));
+  EXPECT_LE(report.peak.reserved_range->low_bytes, *report.peak.reserved_bytes);
+  EXPECT_GE(report.peak.reserved_range->high_bytes, *report.peak.reserved_bytes);
+  EXPECT_LT(report.peak.process_range->low_bytes, *report.peak.process_bytes);
+  EXPECT_GT(report.peak.process_range->high_bytes, *report.peak.process_bytes);
+  EXPECT_GE(*report.peak.reserved_bytes, report.peak.allocated_bytes);
 }
 
 bool warns(const Prediction& report, Text key) {

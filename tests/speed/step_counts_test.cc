@@ -25,6 +25,7 @@ constexpr bool kRealBuild = true;
 // Of one predicted step. The bounds leave a tenth to compilers and to the standard library.
 constexpr std::int64_t kMostSpliced = 3'700'000;
 constexpr std::int64_t kMostFull = 21'500'000;
+constexpr std::int64_t kMostReplayed = 9'000'000;  // under 3 ms
 
 std::string output_of(const std::string& command) {
   std::string out;
@@ -71,6 +72,12 @@ TEST_F(StepCounts, InFull) {
   const std::int64_t count = per_step("--full");
   std::cout << count << " instructions a step\n";
   EXPECT_LE(count, kMostFull);
+}
+
+TEST_F(StepCounts, SplicedAndThroughTheAllocator) {
+  const std::int64_t count = per_step("--replayed");
+  std::cout << count << " instructions a step\n";
+  EXPECT_LE(count, kMostReplayed);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Predicts a training step as often as it is told to, for whoever counts its instructions:
-//   speed_tests --steps N [--full]
+//   speed_tests --steps N [--full|--replayed]
+// --replayed: as by default, equal layers spliced, and the timeline through PyTorch's allocator.
 // Without arguments of its own it is an ordinary test program.
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <iostream>
 
 #include "engines/pytorch/train.h"
+#include "memory/timeline_replay.h"
 #include "model/catalogue.h"
 #include "model/family.h"
 
@@ -17,30 +19,39 @@ namespace {
 
 using namespace engines::pytorch;
 
+enum class How { spliced, full, replayed };
+
+std::int64_t reserved_by(const TrainRun& run) {
+  memory::CachingAllocator allocator;
+  memory::TimelineReplay(allocator).run(run.timeline, 0, static_cast<std::uint32_t>(run.timeline.events.size()));
+  return allocator.reserved_bytes();
+}
+
 // 80 layers, full recompute. Nothing but room is kept between calls, and each is of another width.
-Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, bool splice, tensor::Workspace& workspace) {
+Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, How how, tensor::Workspace& workspace) {
   Json changed = config;
   changed["intermediate_size"] = config.value("intermediate_size", std::int64_t{0}) + 8 * call;
   const auto architecture = model::build_architecture(changed, "config");
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   TrainOptions options;
   options.recompute = Recompute::full;
-  auto run = run_train_step(*architecture, options, splice, &workspace);
+  auto run = run_train_step(*architecture, options, how != How::full, &workspace);
   if (!run) return tl::unexpected<Error>(run.error());
   const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
-  const std::int64_t peak = memory::find_peak(run->timeline, run->before_step, end).bytes;
+  const std::int64_t peak =
+      how == How::replayed ? reserved_by(*run) : memory::find_peak(run->timeline, run->before_step, end).bytes;
   workspace.give_back(std::move(run->timeline));
   return peak;
 }
 
-int drive(std::int64_t steps, bool splice) {
+int drive(std::int64_t steps, How how) {
   const auto entry = model::find_model("meta-llama/Llama-3.1-70B");
   if (!entry) return 1;
   std::int64_t sum = 0;
   tensor::Workspace workspace;
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t call = 0; call < steps; ++call) {
-    const auto peak = peak_of_step(entry->config, call, splice, workspace);
+    const auto peak = peak_of_step(entry->config, call, how, workspace);
     if (!peak) return 1;
     sum += *peak / steps;
   }
@@ -54,7 +65,11 @@ int drive(std::int64_t steps, bool splice) {
 
 int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--steps") == 0) {
-    return ullage::drive(std::atoll(argv[2]), argc < 4 || std::strcmp(argv[3], "--full") != 0);
+    const char* how = argc < 4 ? "" : argv[3];
+    const bool full = std::strcmp(how, "--full") == 0;
+    const bool replayed = std::strcmp(how, "--replayed") == 0;
+    return ullage::drive(std::atoll(argv[2]),
+                         full ? ullage::How::full : replayed ? ullage::How::replayed : ullage::How::spliced);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
