@@ -26,12 +26,6 @@ std::uint16_t CachingAllocator::pool_index(PoolId id, bool small) {
   return static_cast<std::uint16_t>(small ? at : at + 1);
 }
 
-CachingAllocator::StreamLists& CachingAllocator::lists(std::uint16_t pool, Stream stream) {
-  std::vector<StreamLists>& streams = pools_[pool].streams;
-  if (stream >= streams.size()) streams.resize(std::size_t{stream} + 1);
-  return streams[stream];
-}
-
 std::uint32_t CachingAllocator::new_block(const Block& like) {
   std::uint32_t at = 0;
   if (unused_.empty()) {
@@ -65,7 +59,9 @@ Handle CachingAllocator::allocate(std::int64_t requested_bytes, Stream stream, P
     list.erase(fit);
     if (!splits(blocks_[block], request.bytes)) return take(block, requested_bytes);
     const std::uint32_t front = split_front(block, request.bytes);
-    insert_free(block);
+    Block& rest = blocks_[block];
+    rest.since = pools_[request.pool].searches;
+    list.insert(rest.bytes, {rest.address, block});
     return take(front, requested_bytes);
   }
   request.segment = segment_bytes(settings_, request.bytes);
@@ -247,7 +243,9 @@ void CachingAllocator::put_back(std::uint32_t block) {
     list.erase(blocks_[other].bytes, blocks_[other].address);
     absorb(block, other);
   }
-  insert_free(block);
+  Block& free = blocks_[block];
+  free.since = pools_[free.pool].searches;
+  list.insert(free.bytes, {free.address, block});
 }
 
 std::vector<Handle> CachingAllocator::adopt(std::uint64_t address, Stream stream, bool small,

@@ -165,7 +165,11 @@ class CachingAllocator {
   };
 
   std::uint16_t pool_index(PoolId id, bool small);
-  StreamLists& lists(std::uint16_t pool, Stream stream);
+  StreamLists& lists(std::uint16_t pool, Stream stream) {
+    std::vector<StreamLists>& streams = pools_[pool].streams;
+    if (stream >= streams.size()) streams.resize(std::size_t{stream} + 1);
+    return streams[stream];
+  }
   std::uint32_t new_block(const Block& like);
   void forget(std::uint32_t block);
 

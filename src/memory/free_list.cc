@@ -9,24 +9,6 @@ bool before(const FreeBlock& a, std::uint64_t address) { return a.address < addr
 
 }  // namespace
 
-// Index of the first size that is not smaller.
-std::uint32_t FreeList::index_of(std::int64_t bytes) const {
-  const Size* first = sizes_.data();
-  std::size_t left = sizes_.size();
-  while (left > 0) {
-    const std::size_t half = left / 2;
-    const bool below = first[half].bytes < bytes;
-    first += below ? half + 1 : 0;
-    left = below ? left - half - 1 : half;
-  }
-  return static_cast<std::uint32_t>(first - sizes_.data());
-}
-
-FreeList::Position FreeList::at_least(std::int64_t bytes) const {
-  const std::uint32_t size = index_of(bytes);
-  return size == sizes_.size() ? end() : Position{size, rows_[sizes_[size].row].head};
-}
-
 FreeList::Position FreeList::next(Position at) const {
   if (at.at + 1 < rows_[sizes_[at.size].row].blocks.size()) return {at.size, at.at + 1};
   return at.size + 1 == sizes_.size() ? end() : Position{at.size + 1, rows_[sizes_[at.size + 1].row].head};

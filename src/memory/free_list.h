@@ -25,7 +25,10 @@ class FreeList {
   };
 
   // The smallest block of at least that size, of equal ones that with the lowest address; end() if there is none.
-  Position at_least(std::int64_t bytes) const;
+  Position at_least(std::int64_t bytes) const {
+    const std::uint32_t size = index_of(bytes);
+    return size == sizes_.size() ? end() : Position{size, rows_[sizes_[size].row].head};
+  }
   Position begin() const { return sizes_.empty() ? end() : Position{0, rows_[sizes_[0].row].head}; }
   Position end() const { return {static_cast<std::uint32_t>(sizes_.size()), 0}; }
   bool is_end(const Position& at) const { return at.size == sizes_.size(); }
@@ -59,7 +62,18 @@ class FreeList {
     std::uint32_t head = 0;
   };
 
-  std::uint32_t index_of(std::int64_t bytes) const;
+  // Index of the first size that is not smaller.
+  std::uint32_t index_of(std::int64_t bytes) const {
+    const Size* first = sizes_.data();
+    std::size_t left = sizes_.size();
+    while (left > 0) {
+      const std::size_t half = left / 2;
+      const bool below = first[half].bytes < bytes;
+      first += below ? half + 1 : 0;
+      left = below ? left - half - 1 : half;
+    }
+    return static_cast<std::uint32_t>(first - sizes_.data());
+  }
   void add_size(std::uint32_t at, std::int64_t bytes);
 
   std::vector<Size> sizes_;
