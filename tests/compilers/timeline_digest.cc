@@ -1,10 +1,12 @@
-// Prints one line for each of a fixed set of training steps: its name, a digest of the timeline's bytes, the peak.
+// Prints one line for each of a fixed set of training steps: its name, a digest of the timeline's bytes, the peak, and
+// what PyTorch's allocator reserves, without and with expandable segments.
 // Builds of different compilers must print the same (DESIGN: order of evaluation, lifetimes of temporaries).
 #include <cstdint>
 #include <cstdio>
 #include <string>
 
 #include "engines/pytorch/train.h"
+#include "memory/timeline_replay.h"
 #include "model/family.h"
 
 namespace {
@@ -211,6 +213,14 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   return out;
 }
 
+long long reserved(const memory::Timeline& timeline, bool expandable) {
+  memory::AllocatorSettings settings;
+  settings.expandable_segments = expandable;
+  memory::CachingAllocator allocator(settings);
+  memory::TimelineReplay(allocator).run(timeline, 0, static_cast<std::uint32_t>(timeline.events.size()));
+  return static_cast<long long>(allocator.reserved_bytes());
+}
+
 bool print(const std::string& name, const Json& config, const TrainOptions& options) {
   const auto architecture = model::build_architecture(config, name);
   if (!architecture) return std::fprintf(stderr, "%s\n", to_string(architecture.error()).c_str()), false;
@@ -222,9 +232,9 @@ bool print(const std::string& name, const Json& config, const TrainOptions& opti
     if (!run) return std::fprintf(stderr, "%s: %s\n", name.c_str(), to_string(run.error()).c_str()), false;
     const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
     const std::int64_t peak = memory::peak_between(run->timeline, run->before_step, end).bytes;
-    std::printf("%s%s %016llx %lld\n", name.c_str(), splice ? " spliced" : "",
-                static_cast<unsigned long long>(digest(memory::serialise(run->timeline))),
-                static_cast<long long>(peak));
+    std::printf("%s%s %016llx %lld %lld %lld\n", name.c_str(), splice ? " spliced" : "",
+                static_cast<unsigned long long>(digest(memory::serialise(run->timeline))), static_cast<long long>(peak),
+                reserved(run->timeline, false), reserved(run->timeline, true));
   }
   return true;
 }

@@ -180,8 +180,8 @@ TEST(TrainReport, AProcessBeyondUsableDoesNotFitAndFailsAtAnAllocation) {
 }
 
 TEST(TrainReport, WithinTheRangeOfTheContextNothingIsCertain) {
-  const Peak peak = Asked(small()).report.peak;
-  const hardware::Gpu near_card = card(*peak.process_bytes);
+  const hardware::Gpu large = card(80 * kGiB);
+  const hardware::Gpu near_card = card(*Asked(small(), &large).report.peak.process_bytes);
   const Prediction report = Asked(small(), &near_card).report;
   EXPECT_EQ(report.fit.fits, true);
   EXPECT_EQ(report.fit.certain, false);
