@@ -2,6 +2,8 @@
 
 BUILD_PACKAGES=(cmake ninja-build g++ nlohmann-json3-dev libcli11-dev libfmt-dev libexpected-dev)
 TEST_PACKAGES=("${BUILD_PACKAGES[@]}" libgtest-dev librapidcheck-dev valgrind python3 python3-jsonschema)
+# For the tests that open pages; Ubuntu has no such package, and those tests are skipped there.
+BROWSER_PACKAGES=(chromium chromium-driver python3-selenium)
 CI_PACKAGES=("${TEST_PACKAGES[@]}" git emscripten)
 
 # What a package is wanted for, where a program of another origin does as well.

@@ -60,6 +60,20 @@ Expected<std::optional<std::int64_t>> Arguments::bytes(std::string_view option) 
   return parse_bytes(text(option), option).map([](std::int64_t bytes) { return std::optional(bytes); });
 }
 
+void Arguments::remove(std::string_view option) {
+  std::erase_if(given_, [&](const auto& entry) { return entry.first == option; });
+}
+
+void Arguments::replace(std::string_view option, std::string value) {
+  remove(option);
+  add(option, std::move(value));
+}
+
+void Arguments::replace_with(const Arguments& others) {
+  for (const auto& entry : others.given_) remove(entry.first);
+  given_.insert(given_.end(), others.given_.begin(), others.given_.end());
+}
+
 tl::unexpected<Error> not_in_this_version(std::string where, std::string_view what) {
   return fail(ErrorCode::unsupported, std::move(where),
               fmt::format("{}{}is not in this version", what, what.empty() ? "" : " "));

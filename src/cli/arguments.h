@@ -28,6 +28,11 @@ class Arguments {
   const std::vector<std::string>& positionals() const { return positionals_; }
 
   void add(std::string_view option, std::string value) { given_.emplace_back(option, std::move(value)); }
+  // In place of all values that the option has.
+  void replace(std::string_view option, std::string value);
+  // Everything that `others` gives, in place of what is given here under the same names.
+  void replace_with(const Arguments& others);
+  void remove(std::string_view option);
   void add_positional(std::string value) { positionals_.push_back(std::move(value)); }
 
  private:

@@ -11,7 +11,7 @@ namespace ullage::cli {
 
 struct ChosenDevice {
   std::optional<hardware::Gpu> gpu;  // none: a card without limit
-  std::int64_t used_bytes = 0;         // of it, by others; its usable bytes are without them
+  std::int64_t used_bytes = 0;       // of it, by others; its usable bytes are without them
   std::vector<report::Message> assumptions;
 };
 

@@ -19,14 +19,19 @@ constexpr std::string_view kOptimizers =
     "adamw|adam|sgd|sgd-momentum|adagrad|rmsprop|adafactor|lion|muon|adamw-8bit|paged-adamw-8bit|adamw-4bit|adamw-fp8|"
     "none";
 
+// Those that a training step can have.
+constexpr std::string_view kComponents =
+    "parameters|gradients|optimizer|buffers|inputs|activations|temporaries|workspace|context|libraries|fragmentation|"
+    "cached|unattributed";
+
 constexpr OptionSpec kTrain[] = {
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_gpus},
     {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
     {"--used", "SIZE", Text::opt_used},
     {"--alloc-conf", "KEY:VALUE,…", Text::opt_alloc_conf},
-    {"--micro-batch", "B", Text::opt_micro_batch, "", "max"},
-    {"--seq-len", "S", Text::opt_seq_len, "", "max"},
+    {"--micro-batch", "B|max", Text::opt_micro_batch},
+    {"--seq-len", "S|max", Text::opt_seq_len},
     {"--image-size", "N", Text::opt_image_size},
     {"--grad-accum", "N", Text::opt_grad_accum},
     {"--global-batch", "G", Text::opt_global_batch},
@@ -59,6 +64,10 @@ constexpr OptionSpec kTrain[] = {
     {"--transformers", "V", Text::opt_transformers},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
     {"--timeline", "FILE", Text::opt_timeline},
+    {"--html", "FILE", Text::opt_html},
+    {"--why", "[COMPONENT]", Text::opt_why, kComponents},
+    {"--advise", "", Text::opt_advise},
+    {"--sweep", "OPTION=A..B", Text::opt_sweep},
     {"--require-fit", "", Text::opt_require_fit},
 };
 
@@ -70,7 +79,7 @@ constexpr std::string_view kTrainLater =
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
-    "--load --advise --sweep --why";
+    "--load";
 
 constexpr OptionSpec kInspect[] = {
     {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},

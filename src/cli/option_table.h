@@ -10,11 +10,13 @@ namespace ullage::cli {
 
 struct OptionSpec {
   std::string_view name;   // "--seq-len"
-  std::string_view value;  // how its value is called in --help; empty: a flag
+  std::string_view value;  // how its value is called in --help; empty: a flag; in brackets: may be left out
   report::Text help{};
   std::string_view choices = {};  // "fp32|bf16": the values that work; empty: any
   std::string_view later = {};    // values that the contract names and nothing has built yet
   bool repeatable = false;
+
+  bool value_may_lack() const { return value.starts_with('['); }
 };
 
 struct CommandSpec {
@@ -33,8 +35,7 @@ inline constexpr std::string_view kLaterCommonOptions = "--html";
 std::span<const CommandSpec> commands();
 const CommandSpec* find_command(std::string_view name);
 // Commands that nothing has built yet.
-inline constexpr std::string_view kLaterCommands =
-    "serve check fit plan explain mfu scrub watch measure engines web";
+inline constexpr std::string_view kLaterCommands = "serve check fit plan explain mfu scrub watch measure engines web";
 
 // Calls visit(word) for the words of a list separated by `separator`.
 template <class Visit>

@@ -48,6 +48,17 @@ Expected<void> check_value(const OptionSpec& option, const std::string& value) {
               fmt::format("'{}' is not one of {}{}{}", value.substr(0, kShown), list, hint.empty() ? "" : "; ", hint));
 }
 
+// What follows an option that needs no value is its value only if it can be; else it stands for itself.
+Expected<void> take_optional(const OptionSpec& option, const CLI::Option& parsed, Arguments& out) {
+  if (parsed.count() == 0) return {};
+  const std::vector<std::string> values = parsed.results();
+  const std::string value = values.empty() ? std::string() : values.front();
+  const bool fits = has_word(option.choices, '|', value);
+  out.add(option.name, fits ? value : std::string());
+  if (!fits && !value.empty()) out.add_positional(value);
+  return {};
+}
+
 Expected<void> take(const OptionSpec& option, const CLI::Option& parsed, Arguments& out) {
   const bool flag = option.value.empty();
   if (parsed.count() > 1 && !option.repeatable && !flag) {
@@ -55,6 +66,7 @@ Expected<void> take(const OptionSpec& option, const CLI::Option& parsed, Argumen
   }
   if (flag && parsed.count() > 0) out.add(option.name, "true");
   if (flag) return {};
+  if (option.value_may_lack()) return take_optional(option, parsed, out);
   for (const std::string& value : parsed.results()) {
     if (auto checked = check_value(option, value); !checked) return checked;
     out.add(option.name, value);
@@ -68,13 +80,13 @@ Expected<void> take_positionals(const CommandSpec& command, const std::vector<st
   }
   const std::size_t most = command.positional.empty() ? 0 : command.many_positionals ? rest.size() : 1;
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    if (i >= most)
+    if (out.positionals().size() >= most)
       return fail(ErrorCode::invalid_argument, rest[i].substr(0, kShown),
                   "one argument too many; `ullage --help` shows what goes where");
     out.add_positional(rest[i]);
   }
   const bool needed = !command.positional.empty() && command.positional.front() != '[';
-  if (needed && rest.empty() && !out.has("--help")) {
+  if (needed && out.positionals().empty() && !out.has("--help")) {
     return fail(ErrorCode::invalid_argument, std::string(command.positional),
                 fmt::format("missing; write `ullage {} {}`", command.name, command.positional));
   }
@@ -91,7 +103,8 @@ std::vector<Added> add_options(CLI::App& app, const CommandSpec& command) {
   for_each_option(command, [&](const OptionSpec& option) {
     CLI::Option* made =
         option.value.empty() ? app.add_flag(std::string(option.name)) : app.add_option(std::string(option.name));
-    if (!option.value.empty()) made->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!option.value.empty())
+      made->expected(option.value_may_lack() ? 0 : 1, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     added.push_back({&option, made});
   });
   return added;

@@ -1,55 +1,38 @@
 #include <algorithm>
-#include <iterator>
-#include <optional>
 
 #include "cli/commands.h"
-#include "cli/device_options.h"
-#include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/run.h"
-#include "cli/train_options.h"
-#include "engines/pytorch/workspaces.h"
-#include "hardware/process_memory.h"
+#include "cli/train_advice.h"
+#include "cli/train_answer.h"
+#include "cli/train_search.h"
+#include "report/page.h"
 #include "report/prediction_json.h"
 #include "report/prediction_text.h"
 #include "report/timeline_file.h"
-#include "report/train_report.h"
 
 namespace ullage::cli {
 namespace {
 
-// From the third micro-batch on each does what the second did: gradients exist and are added to. Further ones add
-// work and no memory, so they are counted instead of simulated.
-constexpr std::int64_t kSimulatedMicroBatches = 3;
+// Options of one answer, which a table of many has no place for.
+constexpr std::string_view kOfOneAnswer[] = {"--timeline", "--html", "--why", "--advise", "--require-fit"};
 
-void append(std::vector<report::Message>& to, std::vector<report::Message> more) {
-  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+// What is written beside the answer: the timeline by its file's suffix, and the page.
+Expected<void> write_files(const Invocation& call, const TrainAnswer& answer, const report::Wording& wording) {
+  if (call.arguments.has("--timeline")) {
+    const std::string path = call.arguments.text("--timeline");
+    const engines::pytorch::ReserveQuestion program{
+        answer.run, answer.first ? &*answer.first : nullptr, 0, answer.allocator, {}};
+    const std::string content =
+        path.ends_with(".pickle") ? report::snapshot_pickle(program) : report::trace_json(program);
+    if (auto written = call.files.write(path, content); !written) return written;
+  }
+  if (!call.arguments.has("--html")) return {};
+  return call.files.write(call.arguments.text("--html"),
+                          report::prediction_page(answer.prediction, answer.run.timeline, wording));
 }
 
-// What decides which kernels run; a card that nobody knows is one that runs them all.
-tensor::Capability capability_of(const ChosenDevice& device) {
-  if (!device.gpu || !device.gpu->compute_capability) return {};
-  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
-}
-
-// One step with what a real card adds to the operators' own allocations.
-Expected<engines::pytorch::TrainRun> simulate(const model::Architecture& architecture,
-                                              const engines::pytorch::TrainOptions& options, const hardware::Gpu* gpu) {
-  auto run = engines::pytorch::run_train_step(architecture, options);
-  if (run && options.kernels == engines::pytorch::Kernels::cuda)
-    engines::pytorch::add_workspaces(*run, options.step, hardware::process_memory(gpu).cublas_workspace_bytes);
-  return run;
-}
-
-// --timeline: a file by its suffix.
-Expected<void> write_timeline(const Arguments& arguments, const Files& files, const report::TrainQuestion& question) {
-  if (!arguments.has("--timeline")) return {};
-  const std::string path = arguments.text("--timeline");
-  const engines::pytorch::ReserveQuestion program{question.run, question.first, 0, question.allocator, {}};
-  return files.write(path, path.ends_with(".pickle") ? report::snapshot_pickle(program) : report::trace_json(program));
-}
-
-Expected<void> check_timeline(const Arguments& arguments) {
+Expected<void> check_files(const Arguments& arguments) {
   if (!arguments.has("--timeline")) return {};
   const std::string path = arguments.text("--timeline");
   if (!path.ends_with(".pickle") && !path.ends_with(".json"))
@@ -59,65 +42,63 @@ Expected<void> check_timeline(const Arguments& arguments) {
   return fail(ErrorCode::invalid_argument, "--timeline", "shows a GPU's memory; leave --kernels cpu out");
 }
 
-Expected<report::Prediction> predict_step(const LoadedModel& loaded, TrainSetup setup, ChosenDevice device,
-                                          const Arguments& arguments, const Files& files) {
-  setup.options.card = capability_of(device);
-  engines::pytorch::TrainOptions simulated = setup.options;
-  simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
-  const hardware::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
-  const auto run = simulate(loaded.architecture, simulated, gpu);
-  if (!run) return tl::unexpected<Error>(run.error());
-  report::TrainQuestion question{loaded.architecture, setup.options, *run, gpu,
-                                 setup.options.grad_accum - simulated.grad_accum};
-  question.allocator = setup.allocator;
-  question.used_bytes = device.used_bytes;
-  std::optional<engines::pytorch::TrainRun> first;
-  if (simulated.step == engines::pytorch::Step::steady && simulated.kernels != engines::pytorch::Kernels::cpu) {
-    simulated.step = engines::pytorch::Step::first;
-    auto ran = simulate(loaded.architecture, simulated, gpu);
-    if (!ran) return tl::unexpected<Error>(ran.error());
-    first = *std::move(ran);
-    question.first = &*first;
+Expected<void> check_sweep(const Arguments& arguments) {
+  for (const std::string_view option : kOfOneAnswer) {
+    if (!arguments.has(option)) continue;
+    return fail(ErrorCode::invalid_argument, std::string(option), "belongs to one answer; leave --sweep out");
   }
-  if (auto written = write_timeline(arguments, files, question); !written)
-    return tl::unexpected<Error>(written.error());
-  report::Prediction out = report::train_report(question);
-  out.setup = std::move(setup.settings);
-  std::vector<report::Message> of_engine = std::move(out.assumptions);
-  out.assumptions = std::move(setup.assumptions);
-  append(out.assumptions, loaded.assumptions);
-  append(out.assumptions, std::move(device.assumptions));
-  append(out.assumptions, std::move(of_engine));
-  append(out.warnings, std::move(setup.warnings));
-  append(out.warnings, loaded.warnings);
-  return out;
+  return {};
+}
+
+Expected<int> sweep_command(const Invocation& call, const PredictStep& predict, const report::TextStyle& style) {
+  if (auto checked = check_sweep(call.arguments); !checked) return tl::unexpected<Error>(checked.error());
+  const auto table = run_sweep(call.arguments, predict);
+  if (!table) return tl::unexpected<Error>(table.error());
+  return call.streams.out(wants_json(call.arguments) ? report::sweep_json(*table) : report::sweep_text(*table, style))
+      .map([] { return int{kAnswered}; });
+}
+
+bool wants_advice(const Arguments& arguments, const report::Prediction& prediction) {
+  return arguments.has("--advise") || prediction.fit.fits == false;
+}
+
+// The answer with what is found in place of `max`, and with advice where it is wanted.
+Expected<TrainAnswer> answer_with_all(const Arguments& given, const Files& files) {
+  const PredictStep predict = [&](const Arguments& changed) { return predict_training(changed, files); };
+  const auto searched = searched_option(given);
+  if (!searched) return tl::unexpected<Error>(searched.error());
+  Arguments arguments = given;
+  std::vector<report::Message> found;
+  if (!searched->empty()) {
+    auto largest = search_largest(given, *searched, predict);
+    if (!largest) return tl::unexpected<Error>(largest.error());
+    arguments = std::move(largest->arguments);
+    found.push_back(std::move(largest->assumption));
+  }
+  auto answer = answer_training(arguments, files);
+  if (!answer) return answer;
+  report::Prediction& prediction = answer->prediction;
+  if (wants_advice(arguments, prediction))
+    prediction.advice = advise({arguments, prediction, answer->model.architecture, answer->options}, predict);
+  prediction.assumptions.insert(prediction.assumptions.begin(), found.begin(), found.end());
+  return answer;
 }
 
 int exit_status(const Arguments& arguments, const report::Prediction& prediction) {
   return arguments.has("--require-fit") && prediction.fit.fits == false ? kDoesNotFit : kAnswered;
 }
 
-Expected<void> check_require_fit(const Arguments& arguments) {
-  if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
-  return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
+std::string answer_text(const Arguments& arguments, const report::Prediction& prediction,
+                        const report::TextStyle& style) {
+  if (wants_json(arguments)) return report::prediction_json(prediction);
+  if (arguments.has("--why")) return report::why_text(prediction, arguments.text("--why"), style);
+  return report::prediction_text(prediction, style);
 }
 
 }  // namespace
 
 Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files) {
-  if (auto checked = check_require_fit(arguments); !checked) return tl::unexpected<Error>(checked.error());
-  if (auto checked = check_timeline(arguments); !checked) return tl::unexpected<Error>(checked.error());
-  auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files);
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
-  auto setup = resolve_train_options(arguments, loaded->architecture);
-  if (!setup) return tl::unexpected<Error>(setup.error());
-  auto device = choose_device(arguments);
-  if (!device) return tl::unexpected<Error>(device.error());
-  auto prediction = predict_step(*loaded, *std::move(setup), *std::move(device), arguments, files);
-  if (prediction && arguments.has("--require-fit") && !prediction->fit.fits) {
-    prediction->warnings.push_back({report::Text::warn_fit_unknown, {}});
-  }
-  return prediction;
+  return answer_training(arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
 }
 
 Expected<report::Prediction> predict(std::span<const std::string> words, const Files& files) {
@@ -127,17 +108,22 @@ Expected<report::Prediction> predict(std::span<const std::string> words, const F
   const auto arguments = parse_arguments(*find_command("train"), words.subspan(1));
   if (!arguments) return tl::unexpected<Error>(arguments.error());
   if (arguments->has("--help")) return fail(ErrorCode::invalid_argument, "--help", "asks for no prediction");
-  return predict_training(*arguments, files);
+  return answer_with_all(*arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
 }
 
 Expected<int> train_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
-  const auto prediction = predict_training(call.arguments, call.files);
-  if (!prediction) return tl::unexpected<Error>(prediction.error());
-  const std::string answer =
-      wants_json(call.arguments) ? report::prediction_json(*prediction) : report::prediction_text(*prediction, *style);
-  return call.streams.out(answer).map([&] { return exit_status(call.arguments, *prediction); });
+  if (auto checked = check_files(call.arguments); !checked) return tl::unexpected<Error>(checked.error());
+  const PredictStep predict = [&](const Arguments& changed) { return predict_training(changed, call.files); };
+  if (call.arguments.has("--sweep")) return sweep_command(call, predict, *style);
+  const auto answer = answer_with_all(call.arguments, call.files);
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  if (auto written = write_files(call, *answer, style->wording); !written)
+    return tl::unexpected<Error>(written.error());
+  return call.streams.out(answer_text(call.arguments, answer->prediction, *style)).map([&] {
+    return exit_status(call.arguments, answer->prediction);
+  });
 }
 
 }  // namespace ullage::cli

@@ -116,6 +116,16 @@ struct Work {
   double optimizer_flops = 0;
 };
 
+// Something else to run: it was run with `args` in place of the options of the same name.
+struct AdviceLine {
+  std::vector<std::string> args;
+  std::int64_t saves_bytes = 0;  // of the process, or where there is none of the allocated bytes
+  std::int64_t needs_bytes = 0;  // what is left of them
+  std::optional<bool> fits;
+  std::optional<double> step_time_ratio;  // to the step in question, both at the card's published rates
+  Message text;
+};
+
 struct Prediction {
   std::string command;
   ModelFacts model;
@@ -129,6 +139,8 @@ struct Prediction {
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
   Work work;
+  std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only
+  std::optional<std::vector<AdviceLine>> advice;  // where it was asked for, or the step does not fit
   std::vector<Message> assumptions;
   std::vector<Message> warnings;
 };

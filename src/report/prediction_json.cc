@@ -144,6 +144,19 @@ Json full_json(const std::optional<FullCardLine>& full) {
           {"reserved_bytes", full->why.reserved_bytes}};
 }
 
+Json advice_json(const std::optional<std::vector<AdviceLine>>& advice) {
+  if (!advice) return nullptr;
+  Json out = Json::array();
+  for (const AdviceLine& line : *advice) {
+    out.push_back({{"args", line.args},
+                   {"saves_bytes", line.saves_bytes},
+                   {"step_time_ratio", or_null(line.step_time_ratio)},
+                   {"fits", or_null(line.fits)},
+                   {"text", render(line.text, {Language::en, Unit::gib})}});
+  }
+  return out;
+}
+
 Json messages_json(const std::vector<Message>& messages) {
   Json out = Json::array();
   for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
@@ -152,7 +165,7 @@ Json messages_json(const std::vector<Message>& messages) {
 
 }  // namespace
 
-std::string prediction_json(const Prediction& p) {
+Json prediction_document(const Prediction& p) {
   Json out = {{"schema", "ullage.prediction/1"}, {"command", p.command}};
   out["model"] = model_json(p.model);
   out["device"] = device_json(p.device);
@@ -172,10 +185,14 @@ std::string prediction_json(const Prediction& p) {
   out["out_of_memory"] = full_json(p.full);
   out["totals"] = {{"process_bytes", or_null(p.peak.process_bytes)}};
   out["speed"] = nullptr;
-  out["advice"] = nullptr;
+  out["advice"] = advice_json(p.advice);
   out["assumptions"] = messages_json(p.assumptions);
   out["warnings"] = messages_json(p.warnings);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out;
+}
+
+std::string prediction_json(const Prediction& p) {
+  return prediction_document(p).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ullage::report

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "report/describe.h"
+#include "report/glance.h"
 #include "report/layout.h"
 #include "report/part_names.h"
 
@@ -24,44 +25,8 @@ double share(std::int64_t part, std::int64_t whole) {
 
 std::string percent(double fraction) { return fmt::format("{:.1f}%", fraction * 100); }
 
-Message title(const Prediction& p) {
-  if (p.device.name.empty()) return {Text::title_train, {{"model", p.model.name}}};
-  return {Text::title_train_on, {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
-}
-
-bool is_certain(const Prediction& p) { return p.fit.certain.value_or(false); }
-
-Message verdict(const Prediction& p) {
-  const Bytes allocated{p.peak.allocated_bytes};
-  if (!p.device.usable_bytes) return {Text::verdict_no_card, {{"allocated", allocated}}};
-  if (!p.fit.fits || !p.peak.process_bytes || !p.peak.process_range || !p.fit.headroom_bytes)
-    return {Text::verdict_host, {{"allocated", allocated}}};
-  const std::int64_t left = *p.fit.headroom_bytes;
-  Message out{Text::verdict_fits,
-              {{"process", Bytes{*p.peak.process_bytes}},
-               {"usable", Bytes{*p.device.usable_bytes}},
-               {"left", Bytes{left}},
-               {"missing", Bytes{-left}},
-               {"low", Bytes{p.peak.process_range->low_bytes}},
-               {"high", Bytes{p.peak.process_range->high_bytes}}}};
-  if (*p.fit.fits) out.key = is_certain(p) ? Text::verdict_fits : Text::verdict_probably;
-  else out.key = is_certain(p) ? Text::verdict_no : Text::verdict_hardly;
-  return out;
-}
-
-Tone verdict_tone(const Prediction& p) {
-  if (!p.fit.fits) return Tone::plain;
-  if (!is_certain(p)) return Tone::unsure;
-  return *p.fit.fits ? Tone::good : Tone::bad;
-}
-
-// What the shares of components are of.
-std::int64_t whole_of(const Prediction& p) { return p.peak.process_bytes.value_or(p.peak.allocated_bytes); }
-
 void write_full(TextPage& page, const FullCardLine& full) {
-  page.paragraph(page.say(Message{full.in_first_step ? Text::full_first_step : Text::full_line,
-                                  {{"moment", page.say(describe(full.at))}}}),
-                 0);
+  page.paragraph(page.say(full_of(full, page.style().wording)), 0);
   page.paragraph(full.message, 2);
 }
 
@@ -101,9 +66,7 @@ std::string bar_row(const TextPage& page, std::string_view name, std::size_t nam
 }
 
 void write_rule(TextPage& page, const Why& why) {
-  std::string values;
-  for (const auto& [name, value] : why.values)
-    values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, with_separators(value));
+  const std::string values = values_text(why);
   page.paragraph(page.toned(page.say(why.rule) + (values.empty() ? "" : ": " + values), Tone::faint), 6);
 }
 
@@ -128,18 +91,13 @@ void write_phases(TextPage& page, const Prediction& p) {
   }
 }
 
-std::string group_name(const TextPage& page, const Group& group) {
-  if (group.layers <= 1) return group.name;
-  return page.say(Message{Text::group_layers, {{"name", group.name}, {"layers", group.layers}}});
-}
-
 void write_parts(TextPage& page, const Prediction& p) {
   const std::vector<Group> groups = over_layers(p.parts);
   page.heading(Text::heading_parts);
   const std::size_t shown = std::min(groups.size(), page.style().detail == Detail::verbose ? kMost : kFewest);
   std::int64_t rest = p.peak.allocated_bytes;
   for (const Group& group : std::span(groups).first(shown)) {
-    const std::string name = shorten(group_name(page, group), 46, page.style().unicode);
+    const std::string name = shorten(group_name(group, page.style().wording), 46, page.style().unicode);
     page.line("  " + pad_left(page.bytes(group.bytes), page.bytes_width()) + "  " +
               pad_right(page.say(text_of(group.component)), 17) + name);
     rest -= group.bytes;
@@ -204,22 +162,20 @@ void write_work(TextPage& page, const Prediction& p) {
                  0);
 }
 
-std::string shown(const Setting& setting) {
-  struct Show {
-    std::string operator()(std::int64_t v) const { return std::to_string(v); }
-    std::string operator()(double v) const { return fmt::format("{:g}", v); }
-    std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(const std::string& v) const { return v; }
-  };
-  return std::visit(Show{}, setting.value);
-}
-
 void write_setup(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_setup);
-  std::string all;
-  for (const Setting& setting : p.setup)
-    all += fmt::format("{}{}={}", all.empty() ? "" : " ", setting.name, shown(setting));
-  page.paragraph(all, 2);
+  page.paragraph(setup_text(p), 2);
+}
+
+void write_advice(TextPage& page, const Prediction& p) {
+  if (!p.advice) return;
+  page.heading(Text::heading_advice);
+  if (p.advice->empty()) page.line("  " + page.say(Text::advice_none));
+  for (const AdviceLine& line : *p.advice) {
+    page.line("  " + page.toned(args_text(line), line.fits.value_or(false) ? Tone::good : Tone::strong));
+    page.paragraph(page.say(advice_effect(line)), 6);
+    page.paragraph(page.toned(page.say(line.text), Tone::faint), 6);
+  }
 }
 
 void write_list(TextPage& page, Text heading, const std::vector<Message>& messages) {
@@ -233,17 +189,17 @@ void write_list(TextPage& page, Text heading, const std::vector<Message>& messag
 std::string prediction_text(const Prediction& p, const TextStyle& style) {
   TextPage page(style);
   if (style.detail == Detail::quiet) {
-    page.line(page.say(verdict(p)));
+    page.line(page.say(verdict_of(p)));
     return page.take();
   }
-  page.line(page.toned(page.say(title(p)), Tone::strong));
+  page.line(page.toned(page.say(title_of(p)), Tone::strong));
   page.paragraph(page.say(Message{Text::model_line,
                                   {{"family", p.model.family},
                                    {"parameters", Count{p.model.parameters}},
                                    {"bytes", Bytes{p.model.parameter_bytes}}}}),
                  0);
   page.line();
-  page.line(page.toned(wrap(page.say(verdict(p)), style.columns, 0), verdict_tone(p)));
+  page.line(page.toned(wrap(page.say(verdict_of(p)), style.columns, 0), verdict_tone(p)));
   write_peak(page, p);
   write_components(page, p);
   write_phases(page, p);
@@ -251,8 +207,25 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
   write_layers(page, p);
   write_work(page, p);
   if (style.detail == Detail::verbose) write_setup(page, p);
+  write_advice(page, p);
   write_list(page, Text::heading_warnings, p.warnings);
   write_list(page, Text::heading_assumptions, p.assumptions);
+  return page.take();
+}
+
+std::string why_text(const Prediction& p, std::string_view component, const TextStyle& style) {
+  TextPage page(style);
+  page.line(page.toned(page.say(title_of(p)), Tone::strong));
+  for (const ComponentLine& line : p.components) {
+    if (!component.empty() && memory::name_of(line.component) != component) continue;
+    page.line();
+    page.line(page.toned(page.say(text_of(line.component)), Tone::strong) + "  " + page.bytes(line.bytes) + "  = " +
+              with_separators(line.bytes) + " B");
+    page.paragraph(page.say(line.why.rule), 2);
+    for (const auto& [name, value] : line.why.values)
+      page.line("    " + pad_left(with_separators(value), 22) + "  " + name);
+    page.paragraph(page.toned(page.say(Message{Text::why_source, {{"source", line.why.source}}}), Tone::faint), 2);
+  }
   return page.take();
 }
 

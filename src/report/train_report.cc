@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "report/card_report.h"
 #include "report/part_names.h"
+#include "report/step_time.h"
 #include "report/why.h"
 
 namespace ullage::report {
@@ -264,6 +265,7 @@ Prediction train_report(const TrainQuestion& question) {
   out.phases = phases_of(sweep, forward_only);
   out.components = components_of(question, peak, out.parts);
   out.work = work_of(run, question.further_micro_batches);
+  out.roofline_seconds = roofline_seconds_of(question);
   out.warnings = warnings_of(question);
   add_card(out, question, peak);
   out.assumptions = assumptions_of(question);

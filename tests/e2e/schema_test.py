@@ -17,6 +17,9 @@ CALLS = {
         ["train", LLAMA],
         ["train", LLAMA, "--gpu", "h100"],
         ["train", LLAMA, "--gpu", "t4", "--micro-batch", "8"],
+        ["train", LLAMA, "--gpu", "rtx-4090", "--micro-batch", "4", "--advise"],
+        ["train", LLAMA, "--advise"],
+        ["train", LLAMA, "--gpu", "a100-80gb", "--seq-len", "max"],
         ["train", "gpt2", "--step", "forward"],
         ["train", "gpt2", "--step", "first", "--optimizer", "sgd-momentum", "--optimizer-impl", "loop"],
         ["train", "gpt2", "--optimizer", "none", "--loss", "none", "--attention", "eager", "--precision", "fp32"],
@@ -33,6 +36,10 @@ CALLS = {
     "replay": [
         ["replay", str(ROOT / "tests/data/recordings/lora.json")],
         ["replay", str(ROOT / "tests/data/recordings/lora.json"), str(ROOT / "fuzz/corpus/recording/difference.json")],
+    ],
+    "sweep": [
+        ["train", "gpt2", "--sweep", "micro-batch=1..3"],
+        ["train", "gpt2", "--gpu", "t4", "--sweep", "seq-len=512,1024,4096"],
     ],
     "gpus": [["gpus"], ["gpus", "--sort", "bandwidth", "--bf16"], ["gpus", "no such card"]],
 }

@@ -1,0 +1,91 @@
+#include "cli/train_answer.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "cli/device_options.h"
+#include "engines/pytorch/workspaces.h"
+#include "hardware/process_memory.h"
+#include "report/train_report.h"
+
+namespace ullage::cli {
+namespace {
+
+// From the third micro-batch on each does what the second did: gradients exist and are added to. Further ones add
+// work and no memory, so they are counted instead of simulated.
+constexpr std::int64_t kSimulatedMicroBatches = 3;
+
+void append(std::vector<report::Message>& to, std::vector<report::Message> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// What decides which kernels run; a card that nobody knows is one that runs them all.
+tensor::Capability capability_of(const ChosenDevice& device) {
+  if (!device.gpu || !device.gpu->compute_capability) return {};
+  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
+}
+
+// One step with what a real card adds to the operators' own allocations.
+Expected<engines::pytorch::TrainRun> simulate(const model::Architecture& architecture,
+                                              const engines::pytorch::TrainOptions& options, const hardware::Gpu* gpu) {
+  auto run = engines::pytorch::run_train_step(architecture, options);
+  if (run && options.kernels == engines::pytorch::Kernels::cuda)
+    engines::pytorch::add_workspaces(*run, options.step, hardware::process_memory(gpu).cublas_workspace_bytes);
+  return run;
+}
+
+Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device) {
+  setup.options.card = capability_of(device);
+  engines::pytorch::TrainOptions simulated = setup.options;
+  simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
+  const hardware::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
+  auto run = simulate(loaded.architecture, simulated, gpu);
+  if (!run) return tl::unexpected<Error>(run.error());
+  report::TrainQuestion question{loaded.architecture, setup.options, *run, gpu,
+                                 setup.options.grad_accum - simulated.grad_accum};
+  question.allocator = setup.allocator;
+  question.used_bytes = device.used_bytes;
+  std::optional<engines::pytorch::TrainRun> first;
+  if (simulated.step == engines::pytorch::Step::steady && simulated.kernels != engines::pytorch::Kernels::cpu) {
+    simulated.step = engines::pytorch::Step::first;
+    auto ran = simulate(loaded.architecture, simulated, gpu);
+    if (!ran) return tl::unexpected<Error>(ran.error());
+    first = *std::move(ran);
+    question.first = &*first;
+  }
+  report::Prediction out = report::train_report(question);
+  out.setup = std::move(setup.settings);
+  std::vector<report::Message> of_engine = std::move(out.assumptions);
+  out.assumptions = std::move(setup.assumptions);
+  append(out.assumptions, loaded.assumptions);
+  append(out.assumptions, std::move(device.assumptions));
+  append(out.assumptions, std::move(of_engine));
+  append(out.warnings, std::move(setup.warnings));
+  append(out.warnings, loaded.warnings);
+  return TrainAnswer{std::move(out),  std::move(loaded), setup.options,
+                     setup.allocator, *std::move(run),   std::move(first)};
+}
+
+Expected<void> check_require_fit(const Arguments& arguments) {
+  if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
+  return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
+}
+
+}  // namespace
+
+Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files) {
+  if (auto checked = check_require_fit(arguments); !checked) return tl::unexpected<Error>(checked.error());
+  auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  auto setup = resolve_train_options(arguments, loaded->architecture);
+  if (!setup) return tl::unexpected<Error>(setup.error());
+  auto device = choose_device(arguments);
+  if (!device) return tl::unexpected<Error>(device.error());
+  auto answer = answer_step(*std::move(loaded), *std::move(setup), *std::move(device));
+  if (answer && arguments.has("--require-fit") && !answer->prediction.fit.fits) {
+    answer->prediction.warnings.push_back({report::Text::warn_fit_unknown, {}});
+  }
+  return answer;
+}
+
+}  // namespace ullage::cli
