@@ -22,17 +22,18 @@ TEST_P(Read, GivesAnOptionAndItsValues) {
   EXPECT_EQ(sweep->values, GetParam().values);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Read,
-                         ::testing::Values(Case{"micro-batch=1..4", "--micro-batch", {"1", "2", "3", "4"}},
-                                           Case{"--micro_batch=7..7", "--micro-batch", {"7"}},
-                                           Case{"seq-len=512..4096", "--seq-len", {"512", "1024", "2048", "4096"}},
-                                           Case{"seq-len=500..3000", "--seq-len", {"500", "1000", "2000", "3000"}},
-                                           Case{"precision=fp32,bf16", "--precision", {"fp32", "bf16"}},
-                                           Case{"gpu=h100-sxm-80gb", "--gpu", {"h100-sxm-80gb"}},
-                                           Case{"lora=0..100", "--lora", {"0", "1", "2", "4", "8", "16", "32", "64", "100"}},
-                                           Case{"seq-len=4611686018427387904..9223372036854775807",
-                                                "--seq-len",
-                                                {"4611686018427387904", "9223372036854775807"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Table, Read,
+    ::testing::Values(Case{"micro-batch=1..4", "--micro-batch", {"1", "2", "3", "4"}},
+                      Case{"--micro_batch=7..7", "--micro-batch", {"7"}},
+                      Case{"seq-len=512..4096", "--seq-len", {"512", "1024", "2048", "4096"}},
+                      Case{"seq-len=500..3000", "--seq-len", {"500", "1000", "2000", "3000"}},
+                      Case{"precision=fp32,bf16", "--precision", {"fp32", "bf16"}},
+                      Case{"gpu=h100-sxm-80gb", "--gpu", {"h100-sxm-80gb"}},
+                      Case{"lora=0..100", "--lora", {"0", "1", "2", "4", "8", "16", "32", "64", "100"}},
+                      Case{"seq-len=4611686018427387904..9223372036854775807",
+                           "--seq-len",
+                           {"4611686018427387904", "9223372036854775807"}}));
 
 class Wrong : public ::testing::TestWithParam<const char*> {};
 

@@ -68,8 +68,9 @@ int main(int argc, char** argv) {
     const char* how = argc < 4 ? "" : argv[3];
     const bool full = std::strcmp(how, "--full") == 0;
     const bool replayed = std::strcmp(how, "--replayed") == 0;
-    return ullage::drive(std::atoll(argv[2]),
-                         full ? ullage::How::full : replayed ? ullage::How::replayed : ullage::How::spliced);
+    return ullage::drive(std::atoll(argv[2]), full       ? ullage::How::full
+                                              : replayed ? ullage::How::replayed
+                                                         : ullage::How::spliced);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
