@@ -36,6 +36,10 @@ Expected<engines::pytorch::TrainRun> simulate(const model::Architecture& archite
 
 Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device) {
   setup.options.card = capability_of(device);
+  auto coded = engines::pytorch::in_code(std::move(loaded.architecture), std::move(setup.options));
+  if (!coded) return tl::unexpected<Error>(coded.error());
+  loaded.architecture = std::move(coded->architecture);
+  setup.options = std::move(coded->options);
   engines::pytorch::TrainOptions simulated = setup.options;
   simulated.grad_accum = std::min(simulated.grad_accum, kSimulatedMicroBatches);
   const hardware::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;

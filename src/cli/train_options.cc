@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/code_options.h"
 #include "cli/optimizer_options.h"
 #include "cli/tuning_options.h"
 
@@ -55,7 +56,8 @@ constexpr Named<Precision> kPrecisions[] = {{"bf16", {DType::bf16, {}}},
 constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa},
                                                     {"eager", pt::AttentionImpl::eager}};
 constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
-constexpr Named<pt::Loss> kLosses[] = {{"full", pt::Loss::full}, {"fused", pt::Loss::fused}, {"none", pt::Loss::none}};
+constexpr Named<pt::Loss> kLosses[] = {
+    {"full", pt::Loss::full}, {"chunked", pt::Loss::chunked}, {"fused", pt::Loss::fused}, {"none", pt::Loss::none}};
 constexpr Named<pt::Step> kSteps[] = {
     {"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
 
@@ -143,10 +145,12 @@ tl::unexpected<Error> indivisible(std::int64_t global, std::string_view by, std:
 }
 
 // Of micro-batch, accumulation and global batch one follows from the others.
-Expected<Batches> batches(const Arguments& arguments) {
+// Without a word about it a code base accumulates to its own usual batch.
+Expected<Batches> batches(const Arguments& arguments, std::int64_t usual_batch) {
   const auto micro = arguments.integer("--micro-batch", 1, 1, kMostSamples);
   if (!micro) return tl::unexpected<Error>(micro.error());
-  const auto accumulated = arguments.integer("--grad-accum", 1, 1, kMostSamples);
+  const std::int64_t usual = arguments.has("--global-batch") ? 1 : std::max<std::int64_t>(1, usual_batch / *micro);
+  const auto accumulated = arguments.integer("--grad-accum", usual, 1, kMostSamples);
   if (!accumulated) return tl::unexpected<Error>(accumulated.error());
   const auto global = arguments.integer("--global-batch", *micro * *accumulated, 1, kMostSamples * kMostSamples);
   if (!global) return tl::unexpected<Error>(global.error());
@@ -172,7 +176,12 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                            {"kernels", a.text("--kernels", "cuda")},
                            {"gpus", std::int64_t{1}},
                            {"micro_batch", o.micro_batch}};
-  if (!architecture.is_module_tree()) out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
+  if (o.code != nullptr) {
+    out[1].value = std::string(o.code->name);
+    out.insert(out.begin() + 2, {"modules_version", std::string(o.code->version)});
+  } else if (!architecture.is_module_tree()) {
+    out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
+  }
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
@@ -201,6 +210,8 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
       {"--micro-batch", std::to_string(options.micro_batch)}};
   if (is_image(architecture)) defaults.emplace_back("--image-size", std::to_string(options.image_size));
   else defaults.emplace_back("--seq-len", std::to_string(options.seq_len));
+  if (options.code != nullptr && options.code->global_batch > 0 && !arguments.has("--global-batch"))
+    defaults.emplace_back("--grad-accum", std::to_string(options.grad_accum));
   defaults.emplace_back("--precision", "bf16");
   defaults.emplace_back("--optimizer", "adamw");
   defaults.emplace_back("--optimizer-impl", name_of(options.optimizer_impl));
@@ -225,7 +236,11 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
 
 Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {
   pt::TrainOptions out;
-  const auto batch = batches(arguments);
+  const auto code = code_of(arguments, architecture);
+  if (!code) return tl::unexpected<Error>(code.error());
+  out.code = *code;
+  const bool of_forward = arguments.text("--step") == "forward";
+  const auto batch = batches(arguments, out.code != nullptr && !of_forward ? out.code->global_batch : 0);
   if (!batch) return tl::unexpected<Error>(batch.error());
   const auto tokens = sequence_length(arguments, architecture);
   if (!tokens) return tl::unexpected<Error>(tokens.error());

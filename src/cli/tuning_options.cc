@@ -86,6 +86,18 @@ Tuner tuner_of(const Arguments& arguments) {
   return Tuner::lora;
 }
 
+// What the code that makes the adapters takes where nothing is said.
+double usual_dropout(const TrainOptions& options) { return options.code != nullptr ? options.code->lora_dropout : 0; }
+
+std::vector<std::string> usual_targets(const TrainOptions& options, const model::Architecture& architecture) {
+  if (options.code == nullptr) return model::default_lora_targets(architecture.family);
+  return {"query", "value"};
+}
+
+std::string lora_dtype(const Arguments& arguments, const TrainOptions& options) {
+  return arguments.text("--lora-dtype", options.code != nullptr ? "base" : "fp32");
+}
+
 }  // namespace
 
 Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
@@ -93,7 +105,7 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
   if (auto checked = check_quantised(arguments); !checked) return checked;
   const auto rank = arguments.integer("--lora", 0, 1, kMostRank);
   if (!rank) return tl::unexpected<Error>(rank.error());
-  const auto dropout = arguments.number("--lora-dropout", 0);
+  const auto dropout = arguments.number("--lora-dropout", usual_dropout(options));
   if (!dropout) return tl::unexpected<Error>(dropout.error());
   if (*dropout >= 1) return fail(ErrorCode::invalid_argument, "--lora-dropout", "must be less than 1");
   const std::array<std::pair<std::string_view, std::vector<std::string>*>, 3> lists{{
@@ -113,7 +125,7 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
   }
   options.tuning.prepared = arguments.has("--prepare-kbit");
   options.lora_dropout = *dropout;
-  options.lora_in_fp32 = arguments.text("--lora-dtype", "fp32") == "fp32";
+  options.lora_in_fp32 = lora_dtype(arguments, options) == "fp32";
   return {};
 }
 
@@ -122,11 +134,11 @@ std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOpti
   std::vector<Setting> out{{"lora", options.tuning.rank}};
   if (options.tuning.tuner != Tuner::none) {
     const std::vector<std::string> targets =
-        options.tuning.targets.empty() ? model::default_lora_targets(architecture.family) : options.tuning.targets;
+        options.tuning.targets.empty() ? usual_targets(options, architecture) : options.tuning.targets;
     out.push_back({"tuner", std::string(name_of(options.tuning.tuner))});
     out.push_back({"lora_targets", joined(targets)});
     out.push_back({"lora_dropout", options.lora_dropout});
-    out.push_back({"lora_dtype", arguments.text("--lora-dtype", "fp32")});
+    out.push_back({"lora_dtype", lora_dtype(arguments, options)});
     if (!options.tuning.saved.empty()) out.push_back({"modules_to_save", joined(options.tuning.saved)});
   }
   if (options.tuning.base != BaseFormat::plain) {
@@ -141,9 +153,9 @@ std::vector<std::pair<std::string_view, std::string>> tuning_defaults(const Trai
                                                                       const model::Architecture& architecture) {
   if (options.tuning.tuner == Tuner::none) return {};
   return {{"--tuner", "lora"},
-          {"--lora-targets", joined(model::default_lora_targets(architecture.family))},
-          {"--lora-dropout", "0"},
-          {"--lora-dtype", "fp32"}};
+          {"--lora-targets", joined(usual_targets(options, architecture))},
+          {"--lora-dropout", fmt::format("{}", usual_dropout(options))},
+          {"--lora-dtype", options.code != nullptr ? "base" : "fp32"}};
 }
 
 }  // namespace ullage::cli

@@ -1,10 +1,14 @@
 // `ullage validate FILE…`: every case through the code that answers `ullage train`, and how far off it was.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/option_table.h"
 #include "cli/output.h"
+#include "engines/pytorch/code_base.h"
 #include "report/prediction_json.h"
 #include "report/validation.h"
 
@@ -37,6 +41,30 @@ Expected<std::vector<corpus::Case>> read_all(const std::vector<std::string>& pat
   return cases;
 }
 
+// "2023-10", "2023-10-24" or, for its last month, "2023"; 0: none.
+std::int32_t month_of(const std::string& date) {
+  std::int32_t year = 0;
+  std::int32_t month = 12;
+  const char* const end = date.data() + date.size();
+  const auto read = std::from_chars(date.data(), end, year);
+  if (read.ec != std::errc{} || year < 1970 || year > 9999) return 0;
+  if (read.ptr != end) std::from_chars(read.ptr + 1, end, month);
+  return year * 100 + month;
+}
+
+// With the version of another code base that people ran at that date, where none is named.
+std::vector<std::string> with_version(std::vector<std::string> args, const std::string& date) {
+  const auto named = [&](const char* option) { return std::find(args.begin(), args.end(), option); };
+  const auto modules = named("--modules");
+  const std::int32_t month = month_of(date);
+  if (month == 0 || modules == args.end() || modules + 1 == args.end()) return args;
+  if (named("--modules-version") != args.end()) return args;
+  const engines::pytorch::Choices* choices = engines::pytorch::choices_of_date(*(modules + 1), month);
+  if (choices == nullptr) return args;
+  args.insert(args.end(), {"--modules-version", std::string(choices->version)});
+  return args;
+}
+
 }  // namespace
 
 Expected<int> validate_command(const Invocation& invocation) {
@@ -49,8 +77,9 @@ Expected<int> validate_command(const Invocation& invocation) {
   if (!style) return tl::unexpected<Error>(style.error());
   const auto cases = read_all(arguments.positionals());
   if (!cases) return tl::unexpected<Error>(cases.error());
-  const corpus::Predict predicted = [&](const std::vector<std::string>& args) -> Expected<Json> {
-    const auto prediction = predict(args, invocation.files);
+  const corpus::Predict predicted = [&](const std::vector<std::string>& args,
+                                        const std::string& date) -> Expected<Json> {
+    const auto prediction = predict(with_version(args, date), invocation.files);
     if (!prediction) return tl::unexpected<Error>(prediction.error());
     return parse_json(report::prediction_json(*prediction), "prediction");
   };

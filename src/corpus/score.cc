@@ -36,7 +36,7 @@ class Run {
     Selection labels = selection_;
     labels.where.clear();
     if (!selected(entry, nullptr, labels)) return;
-    const auto prediction = predict_(with_files(entry));
+    const auto prediction = predict_(with_files(entry), entry.date);
     if (!selected(entry, prediction ? &*prediction : nullptr, selection_)) return;
     ++out_.selected;
     if (prediction) return score(entry, *prediction);

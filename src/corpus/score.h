@@ -9,9 +9,9 @@
 
 namespace ullage::corpus {
 
-// Answers the arguments of one call with the JSON that the command prints. An error with ErrorCode::unsupported means
-// that this version cannot know; any other one is a failure.
-using Predict = std::function<Expected<Json>(const std::vector<std::string>& args)>;
+// Answers the arguments of one call with the JSON that the command prints, as of `date` where they name no version. An
+// error with ErrorCode::unsupported means that this version cannot know; any other one is a failure.
+using Predict = std::function<Expected<Json>(const std::vector<std::string>& args, const std::string& date)>;
 
 struct Score {
   std::string id;

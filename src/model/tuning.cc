@@ -79,6 +79,20 @@ void add_once(std::vector<std::string_view>& list, std::string_view name) {
   if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
 }
 
+constexpr std::size_t kFusedParts = 3;  // queries, keys, values
+
+std::vector<AdapterPart> adapter_of_parts(const Parameter& weight, const Tuning& tuning) {
+  Dimension changed;
+  for (std::size_t i = 0; i < kFusedParts; ++i) {
+    if ((tuning.parts >> i & 1) != 0) changed.parts.push_back(weight.dims[0].parts[i]);
+  }
+  const std::string module(module_of(weight.name));
+  const auto count = static_cast<std::int64_t>(changed.parts.size());
+  const Dimension ranks = axis(Axis::rank, count, tuning.rank);
+  return {{{module + ".lora_A", {ranks, weight.dims[1]}, {}}, true},
+          {{module + ".lora_B", {changed, axis(Axis::rank, tuning.rank)}, {}}, true}};
+}
+
 // The factors of a linear's update, [rank, in] and [out, rank], and DoRA's magnitude, [out].
 std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tuning) {
   const bool turned = weight.module == ModuleKind::conv1d;
@@ -86,6 +100,7 @@ std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tunin
   const Dimension& out = weight.dims[turned ? 1 : 0];
   const Dimension rank = axis(Axis::rank, tuning.rank);
   const std::string module(module_of(weight.name));
+  if (tuning.parts != 0 && out.parts.size() == kFusedParts) return adapter_of_parts(weight, tuning);
   std::vector<AdapterPart> parts;
   parts.push_back({{module + ".lora_A.weight", {rank, in}, {}}, tuning.tuner != Tuner::lora_fa});
   parts.push_back({{module + ".lora_B.weight", {out, rank}, {}}, true});
@@ -150,7 +165,8 @@ class Planner {
       ParameterRole& role = out[i];
       role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in) && !parameters[i].frozen;
       role.copied = saved_.matches(module, ends_with);
-      role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) && &parameters[i] != last();
+      role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) &&
+                       (tuning_.head_too || &parameters[i] != last());
       out[i].beside_quantised =
           i > 0 && (out[i - 1].quantised || out[i - 1].beside_quantised) && module_of(parameters[i - 1].name) == module;
       if (!is_target(parameters[i], module)) continue;

@@ -26,6 +26,10 @@ enum class BaseFormat : std::uint8_t {
   int8,  // LLM.int8()
 };
 
+inline constexpr std::uint8_t kQueryPart = 1;
+inline constexpr std::uint8_t kKeyPart = 2;
+inline constexpr std::uint8_t kValuePart = 4;
+
 // Names of modules are the last parts of their path, as in PEFT's target_modules: "q_proj", "mlp.up_proj".
 struct Tuning {
   Tuner tuner = Tuner::none;  // other than none: all parameters that the model came with are frozen
@@ -35,6 +39,10 @@ struct Tuning {
   std::vector<std::string> frozen;   // modules, or their parents, that are not trained (without a tuner)
   BaseFormat base = BaseFormat::plain;
   bool prepared = false;  // what is not quantised is cast to fp32 (prepare_model_for_kbit_training)
+  bool head_too = false;  // the head is quantised as well
+  // Of projections that are fused from queries, keys and values, which parts an adapter changes (kQueryPart…): these
+  // share a factor A, [parts x rank, in], and a factor B of their rows. 0: adapters know nothing of parts.
+  std::uint8_t parts = 0;
 };
 
 struct AdapterPart {

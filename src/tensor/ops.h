@@ -46,6 +46,9 @@ Tensor to(Tensor x, DType dtype);                    // the same tensor if it al
 Tensor cat(std::vector<Tensor> parts, int dim);
 Tensor stack_last(std::vector<Tensor> parts);   // along a new last dimension
 Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
+// `into`, which has no gradient, with x's entries along the last dimension where `columns` names them; in place
+// (index_copy_) or as a copy (index_copy).
+Tensor index_copy_last(Tensor into, Tensor columns, Tensor x, bool in_place);
 // One index of `dim`, given as a list from the host: a copy that keeps the dimension.
 Tensor take_one(Tensor x, int dim);
 
@@ -89,7 +92,8 @@ void mul_scalar_in_place(const Tensor& x);
 void div_scalar_in_place(const Tensor& x);
 
 // --- reductions ------------------------------------------------------------------------------------------------------
-Tensor mean_last(Tensor x);          // over the last dimension, kept
+// Over the last dimension, kept. With `keeps_input`, which PyTorch did before 2.2, backward holds on to x.
+Tensor mean_last(Tensor x, bool keeps_input = false);
 Tensor mean_dim(Tensor x, int dim);  // over one dimension, which goes
 Tensor sum_all(Tensor x);
 Tensor sum_to(Tensor x, const Dims& sizes);  // undoes a broadcast; no graph
@@ -147,6 +151,8 @@ Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tens
                                     bool causal = true);
 // logits [n, classes], targets [n]; mean reduction.
 Tensor cross_entropy(Tensor logits, Tensor targets);
+// The loss of each target by itself: [n].
+Tensor cross_entropy_each(Tensor logits, Tensor targets);
 // The same of x [n, hidden] times weight [classes, hidden], whose logits never exist as a whole (Liger).
 Tensor fused_linear_cross_entropy(Tensor x, Tensor weight, Tensor targets);
 

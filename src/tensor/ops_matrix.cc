@@ -219,6 +219,22 @@ void baddbmm_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
+// Whether [..., n] can be seen as [rows, n] (should_fold in ATen/native/LinearAlgebra.cpp).
+bool folds(const Tensor& x) {
+  Dims strides;
+  return x.numel() == 0 || view_strides(x.sizes(), x.strides(), {rows_of(x), x.size(-1)}, strides);
+}
+
+// A frozen matrix and what cannot be folded without a copy: batch by batch.
+Tensor product_by_batch(const Tensor& x, const Tensor& weight) {
+  const Tensor expanded = expand(weight, {x.size(0), weight.size(0), weight.size(1)});
+  return bmm(x, expanded);
+}
+
+bool goes_by_batch(const Tensor& x, const Tensor& weight) {
+  return x.dim() == 3 && !weight.requires_grad() && !folds(x);
+}
+
 }  // namespace
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
@@ -229,6 +245,14 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   // Who listens to gradients hears of the weight's only after its view's node, when those of the product are delivered.
   const bool listened_to = x.context().gradient_listener != nullptr;
   if (!listened_to && views_are_plain(x, weight, bias)) return linear_in_one(x, weight, bias);
+  if (goes_by_batch(x, weight)) {
+    Tensor turned = transpose(weight, 0, 1);
+    Tensor out = product_by_batch(x, turned);
+    if (!bias) return out;
+    if (x.context().policy().traced) return add(std::move(out), bias);
+    iadd(out, bias);
+    return out;
+  }
   // Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
   // the input without a bias, behind it with one.
   Tensor turned;
@@ -251,6 +275,7 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
   Tensor b = std::move(b_in);
   if (a.context().autocast.enabled) return in_low_precision(a.context(), matmul, a, b);
   if (b.dim() == 2) {
+    if (goes_by_batch(a, b)) return product_by_batch(a, b);
     const Tensor folded = fold(a);
     return unfold(product(folded, b, {}), a.sizes());
   }

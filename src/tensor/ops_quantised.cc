@@ -42,6 +42,17 @@ void four_bit_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = product(context, with_last(in[0].sizes(), node.dims[1]), node.dims[0], in[0].dtype());
 }
 
+// dequantize_4bit, which gives the type that the weight had before, and a cast.
+Tensor dequantised(Context& context, const FourBitWeight& weight, std::int64_t nested, DType dtype) {
+  Tensor whole;
+  {
+    Tensor maxima;
+    if (nested > 0) maxima = empty(context, Op::dequantize, {nested}, DType::f32);
+    whole = empty(context, Op::dequantize, weight.shape, weight.dtype);
+  }
+  return to(std::move(whole), dtype);
+}
+
 // dims: [out, in]. The codes become the input's type and are scaled in place.
 void eight_bit_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
@@ -114,19 +125,29 @@ Tensor matmul_4bit(Tensor x_in, const FourBitWeight& weight, Tensor bias_in) {
     record.node()->dims = weight.shape;
     record.node()->number[0] = static_cast<std::int64_t>(weight.dtype);
     record.node()->number[1] = nested;
+    if (weight.keeps_input) {
+      record.node()->checkpoint = Ref<Checkpoint>(new Checkpoint);
+      record.node()->checkpoint->input = detach(x);
+    }
   }
   Tensor maxima;
   Tensor shifted;
   Tensor whole;
   const bool in_kernel = rows_of(x) <= kMostRowsInKernel && x.size(-1) % kBlock == 0;
-  if (!context.policy().traced && !in_kernel) {
+  if (weight.dequantises_first) {
+    whole = dequantised(context, weight, nested, x.dtype());
+  } else if (!context.policy().traced && !in_kernel) {
     if (nested > 0) {
       maxima = empty(context, Op::dequantize, {nested}, DType::f32);
       shifted = empty(context, Op::add, {nested}, DType::f32);
     }
     whole = empty(context, Op::dequantize, weight.shape, x.dtype());
   }
-  return record.finish(product(context, with_last(x.sizes(), weight.shape[0]), x.size(-1), x.dtype()));
+  Tensor out = product(context, with_last(x.sizes(), weight.shape[0]), x.size(-1), x.dtype());
+  // To what cannot be flattened a bias is added by an operator of its own: in place, but not under a tracer.
+  if (weight.dequantises_first && bias && !x.contiguous() && context.policy().traced)
+    out = empty(context, Op::add, out.sizes(), out.dtype());
+  return record.finish(std::move(out));
 }
 
 Tensor matmul_8bit(Tensor x_in, const EightBitWeight& weight, Tensor bias_in) {

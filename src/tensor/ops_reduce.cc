@@ -7,6 +7,7 @@ namespace ullage::tensor {
 namespace {
 
 void mean_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor kept = node.saved.size() == 0 ? Tensor{} : unpack(node, 0);
   const Tensor expanded = expand(in[0], node.dims);
   out[0] = div_scalar(expanded);
 }
@@ -53,18 +54,33 @@ void nll_loss_backward(Node& node, Gradients& /*in*/, Gradients& out) {
   out[0] = empty(*node.context, Op::nll_loss_backward, log_probabilities.sizes(), log_probabilities.dtype());
 }
 
-Tensor nll_loss(Tensor log_probabilities_in, Tensor targets_in) {
-  const Tensor log_probabilities = std::move(log_probabilities_in);
-  const Tensor targets = std::move(targets_in);
+// The mean, or with `each` the loss of each target.
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, bool each) {
   Context& context = log_probabilities.context();
-  if (context.autocast.enabled) return in_fp32(context, nll_loss, log_probabilities, targets);
   Recording record(context, nll_loss_backward, {&log_probabilities});
   save_input(record.node(), log_probabilities);
   save_input(record.node(), targets);
-  Tensor loss = empty(context, Op::nll_loss, {}, log_probabilities.dtype());
+  const Dims sizes = each ? targets.sizes() : Dims{};
+  Tensor loss = empty(context, Op::nll_loss, sizes, log_probabilities.dtype());
   const Tensor total_weight = context.make({}, log_probabilities.dtype());
   save_output(record.node(), total_weight);
   return record.finish(std::move(loss));
+}
+
+Tensor nll_loss_of_each(Tensor log_probabilities_in, Tensor targets_in) {
+  const Tensor log_probabilities = std::move(log_probabilities_in);
+  const Tensor targets = std::move(targets_in);
+  Context& context = log_probabilities.context();
+  if (context.autocast.enabled) return in_fp32(context, nll_loss_of_each, log_probabilities, targets);
+  return nll_loss(log_probabilities, targets, true);
+}
+
+Tensor mean_nll_loss(Tensor log_probabilities_in, Tensor targets_in) {
+  const Tensor log_probabilities = std::move(log_probabilities_in);
+  const Tensor targets = std::move(targets_in);
+  Context& context = log_probabilities.context();
+  if (context.autocast.enabled) return in_fp32(context, mean_nll_loss, log_probabilities, targets);
+  return nll_loss(log_probabilities, targets, false);
 }
 
 void embedding_backward(Node& node, Gradients& in, Gradients& out) {
@@ -88,11 +104,12 @@ void layer_norm_backward(Node& node, Gradients& in, Gradients& out) {
 
 }  // namespace
 
-Tensor mean_last(Tensor x_in) {
+Tensor mean_last(Tensor x_in, bool keeps_input) {
   const Tensor x = std::move(x_in);
   Context& context = x.context();
   Recording record(context, mean_backward, {&x});
   if (record) record.node()->dims = x.sizes();
+  if (keeps_input) save_input(record.node(), x);
   Dims sizes = x.sizes();
   sizes[-1] = 1;
   context.record_op(Op::mean, x.numel(), x.bytes() + numel(sizes) * size_of(x.dtype()));
@@ -150,7 +167,14 @@ Tensor cross_entropy(Tensor logits_in, Tensor targets_in) {
   const Tensor targets = std::move(targets_in);
   // cross_entropy_loss asks for the logits' own type by name, so autocast leaves that step to it.
   const Tensor log_probabilities = softmax_as(Op::log_softmax, log_softmax_backward, logits, logits.dtype());
-  return nll_loss(log_probabilities, targets);
+  return mean_nll_loss(log_probabilities, targets);
+}
+
+Tensor cross_entropy_each(Tensor logits_in, Tensor targets_in) {
+  const Tensor logits = std::move(logits_in);
+  const Tensor targets = std::move(targets_in);
+  const Tensor log_probabilities = softmax_as(Op::log_softmax, log_softmax_backward, logits, logits.dtype());
+  return nll_loss_of_each(log_probabilities, targets);
 }
 
 Tensor embedding(Tensor weight_in, Tensor ids_in) {

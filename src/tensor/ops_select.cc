@@ -23,7 +23,29 @@ void where_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = elementwise(Op::where, in[0], mask, in[0].dtype());
 }
 
+// What the entries of the columns got.
+void index_copy_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor columns = unpack(node, 0);
+  const Tensor x = unpack(node, 1);  // for its sizes
+  Dims sizes = in[0].sizes();
+  sizes[-1] = columns.size(0);
+  out[0] = empty(*node.context, Op::index, sizes, in[0].dtype());
+}
+
 }  // namespace
+
+Tensor index_copy_last(Tensor into_in, Tensor columns_in, Tensor x_in, bool in_place) {
+  const Tensor into = std::move(into_in);
+  const Tensor columns = std::move(columns_in);
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Recording record(context, index_copy_backward, {&x});
+  save_input(record.node(), columns);
+  save_input(record.node(), x);
+  if (!in_place) return record.finish(empty(context, Op::index_put, into.sizes(), into.dtype()));
+  context.record_op(Op::index_put, 0, 2 * x.bytes());
+  return record.finish(context.alias(into));
+}
 
 Tensor take_one(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);

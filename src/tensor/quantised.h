@@ -17,6 +17,10 @@ struct FourBitWeight {
   std::vector<Tensor> tables;
   Dims shape;                 // [out, in]
   DType dtype = DType::bf16;  // before it was quantised
+  // Of older versions: every product dequantises the weight first (before 0.50), and its node keeps what was multiplied
+  // (before 0.43.3).
+  bool dequantises_first = false;
+  bool keeps_input = false;
 };
 
 struct EightBitWeight {

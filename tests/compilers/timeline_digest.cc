@@ -221,9 +221,40 @@ long long reserved(const memory::Timeline& timeline, bool expandable) {
   return static_cast<long long>(allocator.reserved_bytes());
 }
 
-bool print(const std::string& name, const Json& config, const TrainOptions& options) {
-  const auto architecture = model::build_architecture(config, name);
-  if (!architecture) return std::fprintf(stderr, "%s\n", to_string(architecture.error()).c_str()), false;
+// Steps in the code of other code bases, for models that they have.
+std::vector<std::pair<std::string, TrainOptions>> code_set_ups() {
+  using namespace engines::pytorch;
+  std::vector<std::pair<std::string, TrainOptions>> out;
+  for (const Choices& row : all_choices()) {
+    TrainOptions options;
+    options.micro_batch = 2;
+    options.seq_len = 160;
+    options.grad_accum = 2;
+    options.code = &row;
+    options.loss = Loss::chunked;
+    const std::string name = std::string(row.name) + " " + std::string(row.version);
+    out.emplace_back(name, options);
+    options.tuning.tuner = model::Tuner::lora;
+    options.tuning.rank = 4;
+    options.lora_dropout = 0.05;
+    out.emplace_back(name + " lora", options);
+    if (row.code != CodeBase::litgpt) continue;
+    options.tuning.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "lm_head"};
+    options.tuning.base = model::BaseFormat::nf4_dq;
+    out.emplace_back(name + " qlora", options);
+  }
+  return out;
+}
+
+bool print(const std::string& name, const Json& config, const TrainOptions& given) {
+  const auto coded = model::build_architecture(config, name).and_then([&](model::Architecture built) {
+    return engines::pytorch::in_code(std::move(built), given);
+  });
+  // Not every code base has every model.
+  if (!coded && given.code != nullptr && coded.error().code == ErrorCode::unsupported) return true;
+  if (!coded) return std::fprintf(stderr, "%s\n", to_string(coded.error()).c_str()), false;
+  const model::Architecture* architecture = &coded->architecture;
+  const TrainOptions& options = coded->options;
   // What an encoder-decoder's own code does not offer.
   const bool refused = options.recompute_reentrant || options.loss == engines::pytorch::Loss::none;
   if (architecture->encoder_layers > 0 && refused) return true;
@@ -246,6 +277,8 @@ int main() {
   for (const Model& model : kModels) {
     const auto config = parse_json(model.config, model.name);
     for (const auto& [name, options] : text_set_ups())
+      good = print(std::string(model.name) + " " + name, *config, options) && good;
+    for (const auto& [name, options] : code_set_ups())
       good = print(std::string(model.name) + " " + name, *config, options) && good;
   }
   for (const char* arch : kImages) {

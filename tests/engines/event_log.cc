@@ -87,6 +87,9 @@ TrainOptions read_options(const std::string& line) {
   const std::map<std::string, OptimizerImpl> impls{
       {"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
   const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
+  const std::map<std::string, Loss> losses{
+      {"full", Loss::full}, {"chunked", Loss::chunked}, {"fused", Loss::fused}, {"none", Loss::none}};
+  std::string code;
   bool impl_given = false;
   while (in >> key) {
     if (key == "--recompute-reentrant" || key == "--optimizer-in-backward") {
@@ -113,7 +116,9 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
     else if (key == "--optimizer-impl") impl_given = true, o.optimizer_impl = pick(impls, value);
     else if (key == "--recompute") o.recompute = value == "full" ? Recompute::full : Recompute::none;
-    else if (key == "--loss") o.loss = value == "none" ? Loss::none : value == "fused" ? Loss::fused : Loss::full;
+    else if (key == "--loss") o.loss = pick(losses, value);
+    else if (key == "--modules") code = value;
+    else if (key == "--modules-version") o.code = find_choices(code, value);
     else if (key == "--step") o.step = pick(steps, value);
     else if (key == "--clip-grad") o.clip_grad = std::stod(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;

@@ -20,6 +20,12 @@ Expected<model::Architecture> architecture_of(const std::string& model) {
   });
 }
 
+Expected<engines::pytorch::CodedModel> model_of(const EventLog& log) {
+  return architecture_of(log.model).and_then([&](model::Architecture architecture) {
+    return engines::pytorch::in_code(std::move(architecture), log.options);
+  });
+}
+
 // Own bytes, not rounded, as the log counts them.
 std::vector<Allocation> allocations_of(const engines::pytorch::TrainRun& run) {
   std::vector<Allocation> out;
@@ -43,9 +49,9 @@ class EventLogTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EventLogTest, EveryAllocationAndTheBytesHeldAfterItEqualPyTorchs) {
   const EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/" + GetParam() + ".events");
-  const auto architecture = architecture_of(log.model);
-  ASSERT_TRUE(architecture) << to_string(architecture.error());
-  auto run = engines::pytorch::run_train_step(*architecture, log.options, false);
+  const auto model = model_of(log);
+  ASSERT_TRUE(model) << to_string(model.error());
+  auto run = engines::pytorch::run_train_step(model->architecture, model->options, false);
   ASSERT_TRUE(run) << to_string(run.error());
   const std::vector<Allocation> ours = allocations_of(*run);
   for (std::size_t i = 0; i < std::min(ours.size(), log.allocations.size()); ++i) {
@@ -59,9 +65,9 @@ TEST_P(EventLogTest, EveryAllocationAndTheBytesHeldAfterItEqualPyTorchs) {
 
 TEST_P(EventLogTest, PhasesAndTheirComponentsEqualPyTorchs) {
   const EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/" + GetParam() + ".events");
-  const auto architecture = architecture_of(log.model);
-  ASSERT_TRUE(architecture) << to_string(architecture.error());
-  auto run = engines::pytorch::run_train_step(*architecture, log.options);
+  const auto model = model_of(log);
+  ASSERT_TRUE(model) << to_string(model.error());
+  auto run = engines::pytorch::run_train_step(model->architecture, model->options);
   ASSERT_TRUE(run) << to_string(run.error());
   const std::uint32_t asked[] = {run->before_step, static_cast<std::uint32_t>(run->timeline.events.size())};
   run->timeline.granularity_bytes = 512;

@@ -35,7 +35,8 @@ import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
-from training_step import Step, configuration, device_of, inputs, language_loss, language_model, parse_options
+from training_step import (AUTOCAST, DTYPES, LoopStep, Step, configuration, device_of, inputs, language_loss,
+                           language_model, parse_options)
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
 even_routing.install()
@@ -51,6 +52,12 @@ def describe(tensor):
 def play(model, o, watch, on_mark):
     if isinstance(model, str):
         Step(image_model(model, o), lambda: image_inputs(o), image_loss, o, watch, on_mark).play()
+        return
+    if o.modules == "litgpt":
+        from litgpt_models import Loop, litgpt_inputs, litgpt_model
+        made, loss = litgpt_model(o.modules_version, model, o, DTYPES[o.precision])
+        loop = Loop(made, loss, o, AUTOCAST.get(o.precision))
+        LoopStep(loop, lambda: litgpt_inputs(model, o), None, o, watch, on_mark).play()
         return
     config = configuration(model, o.set)
     Step(language_model(config, o), lambda: inputs(config, o), language_loss(o), o, watch, on_mark).play()

@@ -47,7 +47,9 @@ def parse_options(words):
     p.add_argument("--recompute", choices=["none", "full"], default="none")
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
-    p.add_argument("--loss", choices=["full", "fused", "none"], default="full")
+    p.add_argument("--loss", choices=["full", "chunked", "fused", "none"], default="full")
+    p.add_argument("--modules", default="transformers")
+    p.add_argument("--modules-version", default="")
     p.add_argument("--lora", type=int, default=0)
     p.add_argument("--lora-targets", default="")
     p.add_argument("--lora-dropout", type=float, default=0.0)
@@ -166,7 +168,10 @@ class Step:
         self.optimizer = (in_backward if o.optimizer_in_backward else optimizer)(list(model.named_parameters()), o)
         self.scaler = torch.amp.GradScaler(device_of(o), enabled=o.grad_scaler)
         if o.quantize_base:
-            from quantised_models import quantised_tensors
+            if o.modules == "litgpt":
+                from old_quantised_models import quantised_tensors
+            else:
+                from quantised_models import quantised_tensors
             self.parameters += quantised_tensors(model)
         for tensor in [*self.parameters, *model.buffers(), *self.states()]:
             watch.take_in(tensor)
@@ -225,3 +230,34 @@ def language_loss(o):
         out = model(**inputs)
         return out, out.logits.sum() if o.loss == "none" else out.loss
     return run
+
+
+class LoopStep(Step):
+    """Step with the training loop of another code base, whose names stay bound until they are bound again."""
+
+    def __init__(self, loop, *rest):
+        self.loop, self.inputs, self.logits, self.loss = loop, None, None, None
+        super().__init__(loop.model, *rest)
+
+    def whole(self, silent):
+        mark = (lambda name: None) if silent else (lambda name: self.mark(name, self.sizes()))
+        if self.loop.longest_first:  # what came before was shorter, and is left out
+            self.inputs = self.logits = self.loss = None
+        if not silent:
+            self.watch.restart_peak()
+        mark("before_step")
+        for micro in range(self.o.grad_accum):
+            self.inputs = self.next_inputs()
+            self.logits = self.loop.forward(self.inputs)
+            self.loss = self.loop.loss_of_logits(self.logits, self.inputs["targets"])
+            if micro == 0:
+                mark("after_forward")
+            if self.o.step == "forward":
+                return
+            (self.loss / self.o.grad_accum).backward()
+            if micro == self.o.grad_accum - 1:
+                mark("after_backward")
+                self.update()
+                mark("after_step")
+            if not self.loop.longest_first:  # the loop makes a number of it
+                self.loss = None

@@ -46,6 +46,8 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   else
     form.four =
         tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);
+  form.four.dequantises_first = options_.code != nullptr;
+  form.four.keeps_input = options_.code != nullptr && options_.code->keeps_quantised_inputs;
   const Tensor& made = form.four.packed ? form.four.packed : form.eight.codes;
   context_.set_label(made.storage(), label);
   return made;

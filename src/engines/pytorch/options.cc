@@ -45,10 +45,12 @@ DType compute_dtype(const TrainOptions& options) { return options.autocast.value
 DType unquantised_dtype(const TrainOptions& options) { return options.tuning.prepared ? DType::f32 : options.dtype; }
 
 DType quantised_from(const TrainOptions& options) {
+  if (options.code != nullptr) return DType::f16;  // what Fabric quantises from (plugins/precision/bitsandbytes.py)
   return options.tuning.prepared ? compute_dtype(options) : options.dtype;
 }
 
 DType adapter_dtype(const TrainOptions& options) {
+  if (options.code != nullptr) return options.dtype;
   const bool fp32 = options.lora_in_fp32 || options.tuning.base != model::BaseFormat::plain;
   return fp32 ? DType::f32 : options.dtype;
 }

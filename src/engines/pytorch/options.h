@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "engines/pytorch/code_base.h"
 #include "model/tuning.h"
 #include "tensor/policy.h"
 
@@ -31,8 +32,8 @@ enum class Optimizer : std::uint8_t {
 enum class OptimizerImpl : std::uint8_t { foreach, fused, loop };
 enum class Recompute : std::uint8_t { none, full };
 enum class AttentionImpl : std::uint8_t { sdpa, eager };
-// fused: head and loss as one, by Liger's kernel; none: the sum of the logits.
-enum class Loss : std::uint8_t { full, fused, none };
+// chunked: some tokens at a time; fused: head and loss as one, by Liger's kernel; none: the sum of the logits.
+enum class Loss : std::uint8_t { full, chunked, fused, none };
 enum class Step : std::uint8_t { first, steady, forward };
 
 struct TrainOptions {
@@ -57,6 +58,7 @@ struct TrainOptions {
   double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
+  const Choices* code = nullptr;  // whose module code runs; null: the transformers library's
 
   // The type of matrix products and attention.
   DType computed_in() const { return autocast.value_or(dtype); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/pytorch/grad_scaler.h"
+#include "engines/pytorch/litgpt.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
 #include "engines/pytorch/transformers_modules.h"
@@ -34,11 +35,14 @@ class TrainStep {
         context_(policy_of(options), workspace),
         state_(context_, architecture, plan, options),
         modules_(context_, state_, options),
+        litgpt_(context_, state_, options),
         optimizer_(context_, state_, options),
         scaler_(context_, state_, options) {}
 
   RecordedStep run() {
     prepare();
+    const bool follows = options_.step == Step::steady && options_.optimizer != Optimizer::none;
+    if (options_.code != nullptr && follows && !options_.code->longest_first) leave_batch_before();
     moments_.before_step = mark("before_step");
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
@@ -103,7 +107,9 @@ class TrainStep {
     switch (architecture_.input) {
       case model::InputKind::tokens:
         batch.inputs = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "input_ids");
-        if (options_.loss != Loss::none) batch.labels = batch.inputs;
+        if (options_.code != nullptr)
+          batch.labels = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "labels");
+        else if (options_.loss != Loss::none) batch.labels = batch.inputs;
         break;
       case model::InputKind::images:
         batch.inputs = make_input(t::Op::empty, {samples, image.channels, options_.image_size, options_.image_size},
@@ -140,8 +146,41 @@ class TrainStep {
     }
   }
 
+  // Another code base's loop keeps what it has bound; backward starts at a share of the loss.
+  void run_micro_batch_of_code(std::int64_t micro) {
+    {
+      model::Batch next = make_batch();
+      bound_.inputs = std::move(next.inputs);
+      bound_.labels = std::move(next.labels);
+    }
+    Tensor share;
+    {
+      t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
+      litgpt_forward(litgpt_, architecture_, bound_);
+      for (const Tensor& tensor : bound_.logits) hold(tensor);
+      if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
+      if (options_.step == Step::forward) return;
+      share = t::div_scalar(bound_.loss);
+    }
+    t::run_backward(std::move(share));
+    context_.begin_section(memory::kNoLayer);
+    if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
+    if (micro + 1 < options_.grad_accum && !options_.code->longest_first) bound_.loss.reset();
+  }
+
+  // What a steady step finds bound: a batch like its own.
+  void leave_batch_before() {
+    const t::Restore<memory::Phase> phase(context_.phase, memory::Phase::setup);
+    const Moments untouched = moments_;
+    run_micro_batch_of_code(options_.grad_accum);
+    bound_.loss.reset();
+    optimizer_.zero_grad();
+    moments_ = untouched;
+  }
+
   void run_micro_batch(std::int64_t micro) {
     context_.begin_section(memory::kNoLayer);
+    if (options_.code != nullptr) return run_micro_batch_of_code(micro);
     model::Batch batch = make_batch();
     Tensor loss = forward(batch);
     if (options_.step == Step::forward) return;
@@ -165,6 +204,8 @@ class TrainStep {
   t::Context context_;
   ModelState state_;
   TransformersModules modules_;
+  LitGptModules litgpt_;
+  Bound bound_;  // by the loop of another code base
   OptimizerState optimizer_;
   GradScaler scaler_;
   Moments moments_;
@@ -243,6 +284,17 @@ Expected<void> check_adapted(const model::Architecture& architecture, const mode
 }
 
 }  // namespace
+
+Expected<CodedModel> in_code(model::Architecture architecture, TrainOptions options) {
+  if (options.code == nullptr) return CodedModel{std::move(architecture), std::move(options)};
+  auto converted = litgpt_architecture(architecture, options);
+  if (!converted) return tl::unexpected<Error>(converted.error());
+  auto tuning = litgpt_tuning(*converted, options.tuning);
+  if (!tuning) return tl::unexpected<Error>(tuning.error());
+  options.tuning = *std::move(tuning);
+  if (!options.code->pads_by_copy) add_row_indices(*converted, options.tuning);
+  return CodedModel{*std::move(converted), std::move(options)};
+}
 
 Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options, bool splice,
                                   t::Workspace* workspace) {

@@ -22,10 +22,18 @@ struct TrainRun {
   bool spliced = false;  // equal layers were run a few times and repeated
 };
 
-// Runs the step on the architecture. With `splice`, equal layers in the middle are simulated a few times and their
-// stretch of the timeline is repeated; the result is the same, row for row (see splice.h).
-// A workspace, where one is given, lends the memory; give the timeline back to it when it has been read.
-// Fails when the set-up cannot be run (a sequence longer than learned positions, an image too small).
+// The architecture as the code that runs it builds it, and the options with names and parts in its words. With
+// transformers' code both stay as they are.
+struct CodedModel {
+  model::Architecture architecture;
+  TrainOptions options;
+};
+Expected<CodedModel> in_code(model::Architecture architecture, TrainOptions options);
+
+// Runs the step on the architecture, which is in_code's. With `splice`, equal layers in the middle are simulated a few
+// times and their stretch of the timeline is repeated; the result is the same, row for row (see splice.h). A workspace,
+// where one is given, lends the memory; give the timeline back to it when it has been read. Fails when the set-up
+// cannot be run (a sequence longer than learned positions, an image too small).
 Expected<TrainRun> run_train_step(const model::Architecture& architecture, const TrainOptions& options,
                                   bool splice = true, tensor::Workspace* workspace = nullptr);
 

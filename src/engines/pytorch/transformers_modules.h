@@ -49,12 +49,19 @@ class TransformersModules : public model::Modules {
   tensor::Tensor batch_norm2d(const model::BatchNorm2d& module, tensor::Tensor x) override;
   tensor::Tensor classification_loss(tensor::Tensor logits, tensor::Tensor labels) override;
 
+ protected:
+  tensor::Tensor plain_linear(const model::Linear& module, tensor::Tensor x);
+  const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
+  tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
+  NameId scope(model::ParameterRef ref) const { return ref ? state_.module(ref, context_.layer) : context_.module; }
+  ModelState& state() const { return state_; }
+  const TrainOptions& options() const { return options_; }
+
  private:
   bool makes_eager_mask(const model::MaskSource& source) const {
     return source.eager_only || options_.attention == AttentionImpl::eager;
   }
   bool goes_without_mask(std::optional<std::int64_t> window, const model::MaskSource& source, std::int64_t seq);
-  tensor::Tensor plain_linear(const model::Linear& module, tensor::Tensor x);
   tensor::Tensor adapted_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
   tensor::Tensor dora(const model::Linear& module, const Adapter& adapter, tensor::Tensor x, tensor::Tensor base);
   tensor::Tensor with_dora(const model::Linear& module, const Adapter& adapter, const tensor::Tensor& x,
@@ -66,9 +73,6 @@ class TransformersModules : public model::Modules {
   tensor::Tensor leave_to_loss(const model::Linear& module, tensor::Tensor x);
   tensor::Tensor fused_loss(tensor::Tensor labels);
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
-  const tensor::Tensor& parameter(model::ParameterRef ref) const { return state_.parameter(ref, context_.layer); }
-  tensor::Tensor optional_parameter(model::ParameterRef ref) const { return ref ? parameter(ref) : tensor::Tensor{}; }
-  NameId scope(model::ParameterRef ref) const { return ref ? state_.module(ref, context_.layer) : context_.module; }
 
   model::AttentionOutput eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                          tensor::Tensor value, tensor::Tensor mask);

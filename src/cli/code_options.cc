@@ -1,0 +1,68 @@
+#include "cli/code_options.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <string>
+
+namespace ullage::cli {
+namespace {
+
+using engines::pytorch::Choices;
+
+std::string versions_of(std::string_view name) {
+  std::string list;
+  for (const Choices& row : engines::pytorch::all_choices()) {
+    if (row.name == name) list += fmt::format("{}{}", list.empty() ? "" : ", ", row.version);
+  }
+  return list;
+}
+
+// What another code base does by itself, or not at all.
+Expected<void> check_known(const Arguments& arguments, std::string_view code) {
+  constexpr std::array kOfTransformers{
+      "--transformers", "--recompute-reentrant", "--lora-dtype", "--prepare-kbit", "--modules-to-save",
+      "--freeze",       "--grad-scaler",         "--tuner"};
+  for (const std::string_view option : kOfTransformers) {
+    if (arguments.has(option))
+      return fail(ErrorCode::unsupported, std::string(option),
+                  fmt::format("not in this version with --modules {}", code));
+  }
+  if (arguments.text("--attention", "sdpa") != "sdpa")
+    return fail(ErrorCode::invalid_argument, "--attention", fmt::format("{} has sdpa alone; leave it out", code));
+  const std::string loss = arguments.text("--loss", "full");
+  if (loss != "full" && loss != "chunked")
+    return fail(ErrorCode::unsupported, "--loss",
+                fmt::format("{} is not in this version with --modules {}", loss, code));
+  if (arguments.text("--kernels") == "cpu")
+    return fail(ErrorCode::unsupported, "--kernels", fmt::format("cpu is not in this version with --modules {}", code));
+  return {};
+}
+
+}  // namespace
+
+Expected<const Choices*> code_of(const Arguments& arguments, const model::Architecture& architecture) {
+  const std::string name = arguments.text("--modules", "transformers");
+  const std::string version = arguments.text("--modules-version");
+  if (name == "transformers") {
+    if (arguments.has("--modules-version"))
+      return fail(ErrorCode::invalid_argument, "--modules-version", "belongs to other code bases; use --transformers");
+    if (arguments.text("--loss") == "chunked")
+      return not_in_this_version("--loss", "chunked with --modules transformers");
+    return nullptr;
+  }
+  if (!architecture.image.arch.empty()) {
+    return fail(ErrorCode::invalid_argument, "--modules",
+                fmt::format("{} is torchvision's; leave this option out", architecture.name));
+  }
+  const Choices* found = engines::pytorch::find_choices(name, version);
+  if (found == nullptr) {
+    return fail(
+        ErrorCode::unsupported, "--modules-version",
+        fmt::format("'{}' of {} is not in this version; known are {}", version.substr(0, 40), name, versions_of(name)));
+  }
+  if (auto known = check_known(arguments, name); !known) return tl::unexpected<Error>(known.error());
+  return found;
+}
+
+}  // namespace ullage::cli

@@ -1,0 +1,15 @@
+// Whose module code runs, and what of the other options that code knows.
+#pragma once
+
+#include "base/expected.h"
+#include "cli/arguments.h"
+#include "engines/pytorch/code_base.h"
+#include "model/architecture.h"
+
+namespace ullage::cli {
+
+// The choices of --modules and --modules-version; nullptr: the transformers library's code. Fails where an option
+// contradicts the code base, or where it is none that is known.
+Expected<const engines::pytorch::Choices*> code_of(const Arguments& arguments, const model::Architecture& architecture);
+
+}  // namespace ullage::cli

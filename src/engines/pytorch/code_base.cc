@@ -1,0 +1,69 @@
+#include "engines/pytorch/code_base.h"
+
+namespace ullage::engines::pytorch {
+namespace {
+
+constexpr std::string_view kLitGpt = "github.com/Lightning-AI/litgpt: litgpt/{model,lora}.py, finetune/";
+
+// Each code base from its oldest version to its newest.
+constexpr Choices kChoices[] = {
+    {.code = CodeBase::litgpt,
+     .name = "litgpt",
+     .version = "2023-10",
+     .since = 202309,
+     .source = kLitGpt,
+     .lora_dropout = 0.05,
+     .longest_first = true,
+     .rms = RmsForm::own_type,
+     .order = BranchOrder::attention_first,
+     .qkv_by_group = true,
+     .single_key_broadcasts = true,
+     .pads_by_copy = true,
+     .mean_keeps_input = true,
+     .keeps_quantised_inputs = true},
+    {.code = CodeBase::litgpt,
+     .name = "litgpt",
+     .version = "0.4",
+     .since = 202311,
+     .source = kLitGpt,
+     .lora_dropout = 0.05,
+     .global_batch = 16,
+     .rms = RmsForm::products,
+     .order = BranchOrder::feed_forward_first,
+     .qkv_by_group = true,
+     .counts_targets = true,
+     .keeps_quantised_inputs = true},
+    {.code = CodeBase::litgpt,
+     .name = "litgpt",
+     .version = "0.5",
+     .since = 202501,
+     .source = kLitGpt,
+     .lora_dropout = 0.05,
+     .global_batch = 16,
+     .rms = RmsForm::products_weight,
+     .order = BranchOrder::attention_bound,
+     .clones_indices = true,
+     .counts_targets = true},
+};
+
+}  // namespace
+
+std::span<const Choices> all_choices() { return kChoices; }
+
+const Choices* find_choices(std::string_view name, std::string_view version) {
+  const Choices* found = nullptr;
+  for (const Choices& row : kChoices) {
+    if (row.name == name && (version.empty() || row.version == version)) found = &row;
+  }
+  return found;
+}
+
+const Choices* choices_of_date(std::string_view name, std::int32_t month) {
+  const Choices* found = nullptr;
+  for (const Choices& row : kChoices) {
+    if (row.name == name && (found == nullptr || row.since <= month)) found = &row;
+  }
+  return found;
+}
+
+}  // namespace ullage::engines::pytorch

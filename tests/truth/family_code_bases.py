@@ -1,0 +1,44 @@
+"""Jobs that run other code bases' modules."""
+from jobs import Job
+
+LLAMA = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 1000, "max_position_embeddings": 2048,
+         "tie_word_embeddings": False}
+GROUPED = LLAMA | {"num_key_value_heads": 2}
+PHI = {"model_type": "phi", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 3,
+       "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 1000, "max_position_embeddings": 2048,
+       "partial_rotary_factor": 0.5, "hidden_act": "gelu_new", "tie_word_embeddings": False}
+NEOX = {"model_type": "gpt_neox", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "vocab_size": 1000, "max_position_embeddings": 2048, "rotary_pct": 0.25,
+        "hidden_act": "gelu", "use_parallel_residual": True, "tie_word_embeddings": False}
+GEMMA = {"model_type": "gemma", "hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 1000,
+         "max_position_embeddings": 2048, "hidden_activation": "gelu_pytorch_tanh"}
+
+CONFIGS, JOBS = {}, []
+
+
+def litgpt(name, model, version, args):
+    args = f"--kernels cuda-traced --modules litgpt --modules-version {version} {args}"
+    JOBS.append(Job(f"litgpt-{name}-{version}", model, args))
+
+
+CHUNKED = "--loss chunked"
+LORA = f"{CHUNKED} --lora 8 --lora-targets q_proj,v_proj --lora-dropout 0.05 --precision bf16"
+EVERYWHERE = (f"{CHUNKED} --lora 4 --lora-targets q_proj,k_proj,v_proj,o_proj,gate_proj,lm_head --lora-dropout 0.05 "
+              "--precision bf16")
+SHORT, LONG = "--micro-batch 3 --seq-len 33", "--micro-batch 1 --seq-len 300"
+BOTH = "--micro-batch 2 --seq-len 160"
+for version in ("2023-10", "0.4", "0.5"):
+    for kind, model in {"llama": LLAMA, "phi": PHI, "neox": NEOX}.items():
+        litgpt(f"{kind}-lora", model, version, f"{LORA} {LONG} --step first")
+        litgpt(f"{kind}-all", model, version, f"{EVERYWHERE} {BOTH} --grad-accum 2")
+    litgpt("grouped-lora", GROUPED, version, f"{LORA} {SHORT}")
+    litgpt("grouped-full", GROUPED, version, f"--loss chunked --precision bf16 {BOTH} --grad-accum 2")
+    litgpt("llama-full", LLAMA, version, f"--loss full --precision fp32 {SHORT}")
+    litgpt("neox-amp", NEOX, version, f"{LORA.replace('bf16', 'amp-bf16')} {BOTH}")
+    litgpt("phi-nf4", PHI, version, f"{LORA} {BOTH} --quantize-base nf4")
+    litgpt("llama-nf4-dq", LLAMA, version, f"{LORA} {LONG} --quantize-base nf4-dq --step first")
+    litgpt("grouped-recompute", GROUPED, version, f"--loss chunked --precision bf16 {BOTH} --recompute full")
+for version in ("0.4", "0.5"):
+    litgpt("gemma-all", GEMMA, version, f"{EVERYWHERE} {BOTH}")
