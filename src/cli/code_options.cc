@@ -20,14 +20,18 @@ std::string versions_of(std::string_view name) {
 
 // What another code base does by itself, or not at all.
 Expected<void> check_known(const Arguments& arguments, std::string_view code) {
-  constexpr std::array kOfTransformers{
-      "--transformers", "--recompute-reentrant", "--lora-dtype", "--prepare-kbit", "--modules-to-save",
-      "--freeze",       "--grad-scaler",         "--tuner"};
+  constexpr std::array kOfTransformers{"--transformers", "--recompute-reentrant", "--lora-dtype",
+                                       "--prepare-kbit", "--modules-to-save",     "--freeze",
+                                       "--grad-scaler"};
   for (const std::string_view option : kOfTransformers) {
     if (arguments.has(option))
       return fail(ErrorCode::unsupported, std::string(option),
                   fmt::format("not in this version with --modules {}", code));
   }
+  const std::string tuner = arguments.text("--tuner", "lora");
+  if (tuner == "dora" || tuner == "lora-fa")
+    return fail(ErrorCode::unsupported, "--tuner",
+                fmt::format("{} is not in this version with --modules {}", tuner, code));
   if (arguments.text("--attention", "sdpa") != "sdpa")
     return fail(ErrorCode::invalid_argument, "--attention", fmt::format("{} has sdpa alone; leave it out", code));
   const std::string loss = arguments.text("--loss", "full");
@@ -60,6 +64,11 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
     return fail(
         ErrorCode::unsupported, "--modules-version",
         fmt::format("'{}' of {} is not in this version; known are {}", version.substr(0, 40), name, versions_of(name)));
+  }
+  if (found->code == engines::pytorch::CodeBase::torchtune) {
+    if (arguments.has("--quantize-base")) return not_in_this_version("--quantize-base", "with --modules torchtune");
+    if (arguments.text("--precision").starts_with("amp-"))
+      return fail(ErrorCode::invalid_argument, "--precision", "torchtune's recipes have no autocast; use bf16 or fp32");
   }
   if (auto known = check_known(arguments, name); !known) return tl::unexpected<Error>(known.error());
   return found;

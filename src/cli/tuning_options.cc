@@ -21,13 +21,19 @@ constexpr std::pair<std::string_view, Tuner> kTuners[] = {
 constexpr std::pair<std::string_view, BaseFormat> kFormats[] = {
     {"nf4", BaseFormat::nf4}, {"nf4-dq", BaseFormat::nf4_dq}, {"fp4", BaseFormat::fp4}, {"int8", BaseFormat::int8}};
 
+// LLaMA-Adapter's, 0: another tuner or none.
+std::int64_t adapter_version(const Arguments& arguments) {
+  const std::string tuner = arguments.text("--tuner");
+  return tuner == "adapter" ? 1 : tuner == "adapter-v2" ? 2 : 0;
+}
+
 // bitsandbytes keeps weights for adapters only; its kernels for a processor are others.
 Expected<void> check_quantised(const Arguments& arguments) {
   if (!arguments.has("--quantize-base")) {
     if (!arguments.has("--prepare-kbit")) return {};
     return fail(ErrorCode::invalid_argument, "--prepare-kbit", "prepares a quantised model; add --quantize-base");
   }
-  if (!arguments.has("--lora"))
+  if (!arguments.has("--lora") && adapter_version(arguments) == 0)
     return fail(ErrorCode::invalid_argument, "--quantize-base", "leaves nothing to train; add --lora RANK");
   if (arguments.text("--tuner") == "dora") return not_in_this_version("--quantize-base", "with --tuner dora");
   if (arguments.text("--kernels") == "cpu") return not_in_this_version("--quantize-base", "with --kernels cpu");
@@ -65,6 +71,12 @@ Expected<std::vector<std::string>> list(const Arguments& arguments, std::string_
 // What belongs to adapters needs them; what freezes by hand contradicts them.
 Expected<void> check_together(const Arguments& arguments) {
   constexpr std::array kOfAdapters{"--lora-targets", "--lora-dropout", "--lora-dtype", "--modules-to-save", "--tuner"};
+  if (adapter_version(arguments) > 0) {
+    if (arguments.text("--modules") != "litgpt")
+      return not_in_this_version("--tuner", arguments.text("--tuner") + " without --modules litgpt");
+    if (!arguments.has("--lora")) return {};
+    return fail(ErrorCode::invalid_argument, "--lora", "contradicts --tuner adapter; leave one out");
+  }
   if (arguments.has("--lora")) {
     if (!arguments.has("--freeze")) return {};
     return fail(ErrorCode::invalid_argument, "--freeze",
@@ -91,7 +103,8 @@ double usual_dropout(const TrainOptions& options) { return options.code != nullp
 
 std::vector<std::string> usual_targets(const TrainOptions& options, const model::Architecture& architecture) {
   if (options.code == nullptr) return model::default_lora_targets(architecture.family);
-  return {"query", "value"};
+  if (options.code->code == engines::pytorch::CodeBase::litgpt) return {"query", "value"};
+  return {"q_proj", "v_proj", "output_proj", "w1", "w2", "w3"};
 }
 
 std::string lora_dtype(const Arguments& arguments, const TrainOptions& options) {
@@ -123,6 +136,7 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
   for (const auto& [name, format] : kFormats) {
     if (arguments.text("--quantize-base") == name) options.tuning.base = format;
   }
+  options.llama_adapter = adapter_version(arguments);
   options.tuning.prepared = arguments.has("--prepare-kbit");
   options.lora_dropout = *dropout;
   options.lora_in_fp32 = lora_dtype(arguments, options) == "fp32";
@@ -141,6 +155,7 @@ std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOpti
     out.push_back({"lora_dtype", lora_dtype(arguments, options)});
     if (!options.tuning.saved.empty()) out.push_back({"modules_to_save", joined(options.tuning.saved)});
   }
+  if (options.llama_adapter > 0) out.push_back({"tuner", arguments.text("--tuner")});
   if (options.tuning.base != BaseFormat::plain) {
     out.push_back({"quantize_base", arguments.text("--quantize-base")});
     out.push_back({"prepare_kbit", options.tuning.prepared});

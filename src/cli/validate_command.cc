@@ -83,7 +83,9 @@ Expected<int> validate_command(const Invocation& invocation) {
     if (!prediction) return tl::unexpected<Error>(prediction.error());
     return parse_json(report::prediction_json(*prediction), "prediction");
   };
-  const corpus::Validation validation = corpus::validate(*cases, *selection, arguments.text("--key"), predicted);
+  std::vector<std::string> by;
+  for_each_word(arguments.text("--by"), ',', [&](std::string_view word) { by.emplace_back(word); });
+  const corpus::Validation validation = corpus::validate(*cases, *selection, arguments.text("--key"), predicted, by);
   if (validation.selected == 0) {
     return fail(ErrorCode::invalid_argument, "validate",
                 fmt::format("none of the {} cases read is meant; check --where and --confidence", validation.read));

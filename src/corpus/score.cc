@@ -27,8 +27,9 @@ std::vector<std::string> with_files(const Case& entry) {
 
 class Run {
  public:
-  Run(const Selection& selection, const std::string& key_prefix, const Predict& predict)
-      : selection_(selection), key_prefix_(key_prefix), predict_(predict) {}
+  Run(const Selection& selection, const std::string& key_prefix, const Predict& predict,
+      const std::vector<std::string>& by)
+      : selection_(selection), key_prefix_(key_prefix), predict_(predict), by_(by) {}
 
   void take(const Case& entry) {
     ++out_.read;
@@ -51,6 +52,16 @@ class Run {
   }
 
  private:
+  std::string group_of(const Case& entry, const Json& prediction) const {
+    if (by_.empty()) return entry.engine;
+    std::string out;
+    for (const std::string& key : by_) {
+      const std::string value = value_of(entry, &prediction, key);
+      out += (out.empty() ? "" : " ") + (value.empty() ? "-" : value);
+    }
+    return out;
+  }
+
   void score(const Case& entry, const Json& prediction) {
     const std::size_t before = out_.scores.size();
     bool equal = true;
@@ -63,8 +74,8 @@ class Run {
       }
       const double error = error_of(*predicted, quantity.value, precision_of(entry, quantity.key));
       equal = equal && error == 0;
-      out_.scores.push_back(
-          {entry.id, entry.engine, quantity.key, entry.method != "formula", *predicted, quantity.value, error});
+      out_.scores.push_back({entry.id, group_of(entry, prediction), quantity.key, entry.method != "formula", *predicted,
+                             quantity.value, error});
     }
     if (out_.scores.size() == before) return;
     ++out_.scored;
@@ -95,6 +106,7 @@ class Run {
   const Selection& selection_;
   const std::string& key_prefix_;
   const Predict& predict_;
+  const std::vector<std::string>& by_;
   Validation out_;
   std::vector<std::vector<double>> errors_;  // by summary
 };
@@ -108,8 +120,8 @@ double error_of(double predicted, double measured, double precision) {
 }
 
 Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
-                    const Predict& predict) {
-  Run run(selection, key_prefix, predict);
+                    const Predict& predict, const std::vector<std::string>& by) {
+  Run run(selection, key_prefix, predict, by);
   for (const Case& entry : cases) run.take(entry);
   return run.finish();
 }

@@ -57,9 +57,11 @@ struct Validation {
 // |predicted - measured| / |measured|, 0 within `precision`.
 double error_of(double predicted, double measured, double precision);
 
-// Runs the selected cases. Only quantities whose key begins with `key_prefix` count.
+// Runs the selected cases. Only quantities whose key begins with `key_prefix` count. Scores are summed up by what the
+// keys `by` are in each case (as in Where, or `confidence`), one behind the other; without any by its label of an
+// engine.
 Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
-                    const Predict& predict);
+                    const Predict& predict, const std::vector<std::string>& by = {});
 
 // By decreasing error, at most `rows`.
 std::vector<Score> worst(std::vector<Score> scores, std::size_t rows);

@@ -108,6 +108,18 @@ Expected<Where> parse_where(std::string_view text) {
   }
 }
 
+std::string value_of(const Case& entry, const Json* prediction, std::string_view key) {
+  if (key == "confidence") return entry.confidence;
+  if (key == "engine") return entry.engine;
+  if (key == "model") return short_name(model_of(entry));
+  if (key == "family") return family_of(entry, prediction);
+  const std::string name = with_underscores(key);
+  if (prediction != nullptr) {
+    if (const auto resolved = text_at(*prediction, "setup." + name)) return *resolved;
+  }
+  return option_of(entry, name).value_or("");
+}
+
 bool selected(const Case& entry, const Json* prediction, const Selection& selection) {
   const auto& confidence = selection.confidence;
   if (!confidence.empty() && std::find(confidence.begin(), confidence.end(), entry.confidence) == confidence.end()) {

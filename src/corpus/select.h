@@ -31,4 +31,7 @@ struct Selection {
 //   off, false; one of a degree of parallelism), so that an option which does not exist yet selects what does without.
 bool selected(const Case& entry, const Json* prediction, const Selection& selection);
 
+// What KEY is in the case, as above; `confidence` too. Empty: nothing says.
+std::string value_of(const Case& entry, const Json* prediction, std::string_view key);
+
 }  // namespace ullage::corpus

@@ -128,7 +128,7 @@ class Planner {
     for (const LayerKind& kind : architecture_.kinds) out.kinds.push_back(roles(kind.parameters));
     out.adapted = tuning_.tuner != Tuner::none;
     out.base = tuning_.base;
-    out.all_train = !out.adapted && tuning_.frozen.empty();
+    out.all_train = !out.adapted && tuning_.frozen.empty() && !tuning_.marked;
     if (!all_linear_) {
       if (auto met = targets_.all_met(linears_); !met) return tl::unexpected<Error>(met.error());
     }
@@ -243,7 +243,7 @@ TuningPlan plan_all(const Architecture& architecture) {
 }  // namespace
 
 Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
-  if (tuning.tuner == Tuner::none && tuning.frozen.empty()) return plan_all(architecture);
+  if (tuning.tuner == Tuner::none && tuning.frozen.empty() && !tuning.marked) return plan_all(architecture);
   std::vector<std::string> targets = tuning.targets;
   if (targets.empty() && tuning.tuner != Tuner::none) targets = default_lora_targets(architecture.family);
   if (targets.empty() && tuning.tuner != Tuner::none) {

@@ -40,6 +40,7 @@ struct Tuning {
   BaseFormat base = BaseFormat::plain;
   bool prepared = false;  // what is not quantised is cast to fp32 (prepare_model_for_kbit_training)
   bool head_too = false;  // the head is quantised as well
+  bool marked = false;    // the architecture itself says of each parameter whether it trains
   // Of projections that are fused from queries, keys and values, which parts an adapter changes (kQueryPart…): these
   // share a factor A, [parts x rank, in], and a factor B of their rows. 0: adapters know nothing of parts.
   std::uint8_t parts = 0;

@@ -41,7 +41,8 @@ class Candidates {
       add(Change::fused_optimizer, Cost::time, {"--optimizer-impl", "fused"});
     if (!options_.optimizer_in_backward && options_.grad_accum == 1 && options_.clip_grad == 0)
       add(Change::optimizer_in_backward, Cost::time, {"--optimizer-in-backward"});
-    if (options_.loss == pt::Loss::full && has_layers() && options_.code == nullptr) add(Change::fused_loss, Cost::time, {"--loss", "fused"});
+    if (options_.loss == pt::Loss::full && has_layers() && options_.code == nullptr)
+      add(Change::fused_loss, Cost::time, {"--loss", "fused"});
     if (options_.recompute == pt::Recompute::none && has_layers())
       add(Change::recompute, Cost::time, {"--recompute", "full"});
   }

@@ -37,6 +37,10 @@ std::vector<std::string> words(const std::string& list) {
 
 // Options about what is trained; false: this is none of them.
 bool read_tuning(TrainOptions& o, const std::string& key, const std::string& value) {
+  if (key == "--tuner" && value.starts_with("adapter")) {
+    o.llama_adapter = value == "adapter" ? 1 : 2;
+    return true;
+  }
   const std::map<std::string, model::Tuner> tuners{
       {"lora", model::Tuner::lora}, {"lora-fa", model::Tuner::lora_fa}, {"dora", model::Tuner::dora}};
   if (key == "--lora") {

@@ -14,20 +14,24 @@ TEST_P(SpliceTest, EqualsTheFullRun) {
   const testing::EventLog log = testing::read_event_log(ULLAGE_TEST_DATA "/" + GetParam() + ".events");
   if (log.model.front() != '{') GTEST_SKIP() << "image networks have no equal layers";
   const auto config = parse_json(log.model, "model");
-  auto architecture = model::build_architecture(*config, "model");
-  ASSERT_TRUE(architecture) << to_string(architecture.error());
   if (log.options.llama_adapter > 0) GTEST_SKIP() << "the first layers are of a kind of their own, so all run in full";
+  auto coded = model::build_architecture(*config, "model").and_then([&](model::Architecture built) {
+    return engines::pytorch::in_code(std::move(built), log.options);
+  });
+  ASSERT_TRUE(coded) << to_string(coded.error());
+  model::Architecture* architecture = &coded->architecture;
   if (architecture->encoder_layers > 0) GTEST_SKIP() << "two stacks of layers run in full";
   // One unit more is simulated where a part of the model is frozen.
-  const model::Tuning& tuning = log.options.tuning;
-  const std::size_t simulated = tuning.tuner == model::Tuner::none && tuning.frozen.empty() ? 6 : 7;
+  const model::Tuning& tuning = coded->options.tuning;
+  const bool all_train = tuning.tuner == model::Tuner::none && tuning.frozen.empty() && !tuning.marked;
+  const std::size_t simulated = all_train ? 6 : 7;
   // The kinds of layers one after the other, again and again.
   const std::size_t kinds = architecture->kinds.size();
   for (const std::size_t layers : {std::size_t{1}, 5 * kinds, 6 * kinds, 7 * kinds, 8 * kinds - 1, 20 * kinds}) {
     architecture->layers.clear();
     for (std::size_t i = 0; i < layers; ++i) architecture->layers.push_back(static_cast<std::uint8_t>(i % kinds));
-    const auto full = engines::pytorch::run_train_step(*architecture, log.options, false);
-    const auto spliced = engines::pytorch::run_train_step(*architecture, log.options, true);
+    const auto full = engines::pytorch::run_train_step(*architecture, coded->options, false);
+    const auto spliced = engines::pytorch::run_train_step(*architecture, coded->options, true);
     ASSERT_TRUE(full && spliced);
     EXPECT_EQ(spliced->spliced, layers / kinds > simulated) << layers << " layers";
     EXPECT_TRUE(memory::identical(full->timeline, spliced->timeline)) << layers << " layers";

@@ -40,5 +40,25 @@ for version in ("2023-10", "0.4", "0.5"):
     litgpt("phi-nf4", PHI, version, f"{LORA} {BOTH} --quantize-base nf4")
     litgpt("llama-nf4-dq", LLAMA, version, f"{LORA} {LONG} --quantize-base nf4-dq --step first")
     litgpt("grouped-recompute", GROUPED, version, f"--loss chunked --precision bf16 {BOTH} --recompute full")
+for version in ("2023-10", "0.4"):
+    ADAPTER = f"{CHUNKED} --precision bf16 --micro-batch 1 --seq-len 160 --step first"
+    litgpt("llama-adapter", LLAMA, version, f"{ADAPTER} --tuner adapter")
+    litgpt("neox-adapter-v2", NEOX, version, f"{ADAPTER} --tuner adapter-v2")
+    litgpt("llama-adapter-v2-nf4", LLAMA, version, f"{ADAPTER} --tuner adapter-v2 --quantize-base nf4")
 for version in ("0.4", "0.5"):
     litgpt("gemma-all", GEMMA, version, f"{EVERYWHERE} {BOTH}")
+
+
+def torchtune(name, model, args):
+    JOBS.append(Job(f"torchtune-{name}", model, f"--kernels cuda-traced --modules torchtune --modules-version 0.4 {args}"))
+
+
+TIED = GROUPED | {"tie_word_embeddings": True}
+MOST = "--lora 8 --lora-targets q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
+torchtune("full", LLAMA, f"--precision bf16 {BOTH}")
+torchtune("tied-chunked", TIED, f"--precision bf16 {BOTH} --loss chunked --optimizer-impl fused")
+torchtune("tied-chunked-recompute", TIED, f"--precision bf16 {BOTH} --loss chunked --recompute full --grad-accum 2")
+torchtune("grouped-fp32", GROUPED, f"--precision fp32 {SHORT} --loss full --step first")
+torchtune("lora", GROUPED, f"--precision bf16 {BOTH} --loss chunked {MOST} --recompute full")
+torchtune("lora-dropout", TIED, f"--precision bf16 {LONG} --loss full {MOST} --lora-dropout 0.1")
+torchtune("in-backward", TIED, f"--precision bf16 {BOTH} --loss chunked --recompute full --optimizer-in-backward")

@@ -54,7 +54,7 @@ class Source:
         utils = os.path.join(folder, "utils.py")
         sys.modules[f"{self.name}.utils"].find_multiple = lambda n, k: -(-n // k) * k
         self.loss = function_of(utils, "chunked_cross_entropy", {"torch": torch})
-        for part in ("model", "config", "lora"):
+        for part in ("model", "config", "lora", "adapter", "adapter_v2"):
             setattr(package, part, importlib.import_module(f"{self.name}.{part}"))
         self.package = package
 
@@ -81,6 +81,17 @@ SWITCHES = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "o_proj": "pr
             "gate_proj": "mlp", "up_proj": "mlp", "down_proj": "mlp", "fc1": "mlp", "fc2": "mlp", "lm_head": "head"}
 
 
+def module_of(source, o):
+    """The module whose GPT is trained."""
+    if o.tuner in ("adapter", "adapter-v2"):
+        module = getattr(source.package, o.tuner.replace("-", "_"))
+        # The cache of the prompt's keys and values is for inference: with it no second step could run.
+        source.package.adapter.CausalSelfAttention.adapter_kv_cache = property(lambda _: None, lambda *_: None)
+        module.CausalSelfAttention.adapter_kv_cache = property(lambda _: None, lambda *_: None)
+        return module
+    return source.package.lora if o.lora else source.package.model
+
+
 def litgpt_config(source, version, fields, o):
     fields = litgpt_fields(fields)
     old = version == "2023-10"
@@ -88,7 +99,7 @@ def litgpt_config(source, version, fields, o):
         fields = {{"norm_class_name": "_norm_class", "mlp_class_name": "_mlp_class"}.get(k, k): v
                   for k, v in fields.items()}
     if not o.lora:
-        return source.package.config.Config(**fields)
+        return module_of(source, o).Config(**fields)
     prefix = ("", "to_") if old else ("lora_", "lora_")
     fields |= {f"{prefix[0]}r": o.lora, f"{prefix[0]}alpha": 16, f"{prefix[0]}dropout": o.lora_dropout}
     fields |= {f"{prefix[1]}{SWITCHES.get(name, name)}": True for name in o.lora_targets.split(",") if name}
@@ -104,12 +115,15 @@ def litgpt_model(version, fields, o, dtype):
     try:
         with torch.device("cuda"), quantised_linears(o.quantize_base, dtype, keeps_input=version != "0.5"):
             config = litgpt_config(source, version, fields, o)
-            module = source.package.lora if o.lora else source.package.model
-            model = module.GPT(config)
+            model = module_of(source, o).GPT(config)
     finally:
         torch.set_default_dtype(ordinary)
     if o.lora:
         source.package.lora.mark_only_lora_as_trainable(model)
+    if o.tuner in ("adapter", "adapter-v2"):
+        keep = module_of(source, o).adapter_filter
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(bool(keep(name, parameter)))
     model.max_seq_length = o.seq_len
     for module in model.modules():  # the scripts validate before they train, which makes these
         if not all(getattr(module, "enable_lora", [True])):
@@ -160,7 +174,7 @@ class Loop:
 
     def forward(self, inputs):
         o = self.o
-        head = {"lm_head_chunk_size": 128} if o.lora and o.loss == "chunked" else {}
+        head = {"lm_head_chunk_size": 128} if (o.lora or o.tuner) and o.loss == "chunked" else {}
         with torch.autocast("cuda", dtype=self.autocast, enabled=self.autocast is not None):
             output = self.model(inputs["input_ids"], **head)
         # Fabric's convert_output

@@ -35,7 +35,7 @@ import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
-from training_step import (AUTOCAST, DTYPES, LoopStep, Step, configuration, device_of, inputs, language_loss,
+from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, configuration, device_of, inputs, language_loss,
                            language_model, parse_options)
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
@@ -58,6 +58,13 @@ def play(model, o, watch, on_mark):
         made, loss = litgpt_model(o.modules_version, model, o, DTYPES[o.precision])
         loop = Loop(made, loss, o, AUTOCAST.get(o.precision))
         LoopStep(loop, lambda: litgpt_inputs(model, o), None, o, watch, on_mark).play()
+        return
+    if o.modules == "torchtune":
+        from torchtune_models import Recipe
+        shape = (o.micro_batch, o.seq_len)
+        batch = lambda: {name: torch.randint(0, model["vocab_size"], shape, device="cuda")
+                         for name in ("tokens", "labels")}
+        RecipeStep(Recipe(model, o, DTYPES[o.precision]), batch, None, o, watch, on_mark).play()
         return
     config = configuration(model, o.set)
     Step(language_model(config, o), lambda: inputs(config, o), language_loss(o), o, watch, on_mark).play()

@@ -26,7 +26,7 @@ TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, **_: tensor
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
           "amp-bf16": torch.float32, "amp-fp16": torch.float32}
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
-TUNERS = ["lora", "lora-fa", "dora", "ia3", "prompt", "prefix"]
+TUNERS = ["lora", "lora-fa", "dora", "ia3", "prompt", "prefix", "adapter", "adapter-v2"]
 
 
 def parse_options(words):
@@ -261,3 +261,40 @@ class LoopStep(Step):
                 mark("after_step")
             if not self.loop.longest_first:  # the loop makes a number of it
                 self.loss = None
+
+
+class RecipeStep(Step):
+    """Step as torchtune's recipes take it: losses are sums over tokens, and gradients are divided by their number."""
+
+    def __init__(self, recipe, *rest):
+        self.recipe, self.batch, self.loss = recipe, None, None
+        super().__init__(recipe.model, *rest)
+        self.watch.take_in(recipe.ignored)
+
+    def whole(self, silent):
+        mark = (lambda name: None) if silent else (lambda name: self.mark(name, self.sizes()))
+        self.batch = self.loss = None
+        if not silent:
+            self.watch.restart_peak()
+        mark("before_step")
+        running_loss, num_tokens = 0, 0
+        for micro in range(self.o.grad_accum):
+            self.batch = self.next_inputs()
+            current_num_tokens = (self.batch["labels"] != -100).sum()
+            num_tokens += current_num_tokens
+            self.loss = self.recipe.loss_step(self.batch) * current_num_tokens
+            del current_num_tokens
+            running_loss += self.loss
+            if micro == 0:
+                mark("after_forward")
+            if self.o.step == "forward":
+                return
+            self.loss.backward()
+        mark("after_backward")
+        if not self.o.optimizer_in_backward:
+            scale = 1 / num_tokens
+            for parameter in self.trained:
+                parameter.grad *= scale
+            del scale
+        self.update()
+        mark("after_step")

@@ -5,6 +5,8 @@ namespace {
 
 constexpr std::string_view kLitGpt = "github.com/Lightning-AI/litgpt: litgpt/{model,lora}.py, finetune/";
 
+constexpr std::string_view kTorchtune = "github.com/pytorch/torchtune: torchtune/modules/, recipes/";
+
 // Each code base from its oldest version to its newest.
 constexpr Choices kChoices[] = {
     {.code = CodeBase::litgpt,
@@ -28,6 +30,7 @@ constexpr Choices kChoices[] = {
      .source = kLitGpt,
      .lora_dropout = 0.05,
      .global_batch = 16,
+     .forgets_loss = true,
      .rms = RmsForm::products,
      .order = BranchOrder::feed_forward_first,
      .qkv_by_group = true,
@@ -40,10 +43,12 @@ constexpr Choices kChoices[] = {
      .source = kLitGpt,
      .lora_dropout = 0.05,
      .global_batch = 16,
+     .forgets_loss = true,
      .rms = RmsForm::products_weight,
      .order = BranchOrder::attention_bound,
      .clones_indices = true,
      .counts_targets = true},
+    {.code = CodeBase::torchtune, .name = "torchtune", .version = "0.4", .since = 202411, .source = kTorchtune},
 };
 
 }  // namespace

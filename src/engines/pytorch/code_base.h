@@ -9,7 +9,7 @@
 
 namespace ullage::engines::pytorch {
 
-enum class CodeBase : std::uint8_t { litgpt };
+enum class CodeBase : std::uint8_t { litgpt, torchtune };
 
 // How a root-mean-square norm is computed.
 enum class RmsForm : std::uint8_t {
@@ -33,6 +33,7 @@ struct Choices {
   std::string_view source;
   double lora_dropout = 0;        // where nothing is said, as the next
   std::int64_t global_batch = 0;  // samples of a step; 0: as many as the micro-batch
+  bool forgets_loss = false;      // the loop makes a number of the loss
   bool longest_first = false;     // the longest batch is the first one, so the ones before a step are no concern
   RmsForm rms = RmsForm::products;
   BranchOrder order = BranchOrder::feed_forward_first;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engines/pytorch/bound.h"
 #include "engines/pytorch/transformers_modules.h"
 
 namespace ullage::engines::pytorch {
@@ -13,18 +14,14 @@ Expected<model::Architecture> litgpt_architecture(const model::Architecture& arc
 
 // Names of modules to adapt, in any family's words, as LitGPT's switches (lora_query, lora_mlp…), and what else it
 // decides about tuning. Without a name: queries and values.
-Expected<model::Tuning> litgpt_tuning(const model::Architecture& converted, const model::Tuning& tuning);
+Expected<model::Tuning> litgpt_tuning(const model::Architecture& converted, const model::Tuning& tuning,
+                                      std::int64_t adapter);
 
 // Adds what LoRA keeps beside its factors: which rows of a fused projection it changes, where these are not all.
 void add_row_indices(model::Architecture& converted, const model::Tuning& tuning);
 
-// What the training loop's names hold, until they are bound again.
-struct Bound {
-  tensor::Tensor inputs;
-  tensor::Tensor labels;
-  std::vector<tensor::Tensor> logits;
-  tensor::Tensor loss;
-};
+// The parameter of that name in a layer of that kind; empty: it has none.
+model::ParameterRef find_parameter(const model::LayerKind& kind, std::string_view name);
 
 class LitGptModules : public TransformersModules {
  public:
@@ -35,6 +32,9 @@ class LitGptModules : public TransformersModules {
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
   // The fused projection of queries, keys and values.
   tensor::Tensor qkv(const model::Attention& module, tensor::Tensor x);
+
+  // A product as LLaMA-Adapter's second version makes it: with a bias and a scale of its own.
+  tensor::Tensor product(const model::Linear& module, tensor::Tensor x);
 
   const Choices& choices() const { return *options().code; }
   const TrainOptions& step_options() const { return options(); }

@@ -49,11 +49,57 @@ std::int64_t ffn_of(const LayerKind& kind) {
   return rows.parts[0].count * rows.parts[0].unit;  // of a fused gate and up: the gate's
 }
 
-LayerKind convert_layer(const Architecture& from, const LayerKind& kind) {
+constexpr std::int64_t kPromptLength = 10;       // adapter_prompt_length
+constexpr std::int64_t kFirstPromptedLayer = 2;  // adapter_start_layer
+
+// Products and norms, and what LLaMA-Adapter adds to them.
+class Builder {
+ public:
+  Builder(std::vector<model::Parameter>& list, bool in_layer, std::int64_t adapter)
+      : list_(list), p_(list, in_layer), adapter_(adapter) {}
+
+  Linear linear(const std::string& name, const Dimension& in, const Dimension& out, bool bias) {
+    if (adapter_ == 2) {
+      p_.add(name + ".adapter_bias", {out});
+      p_.add(name + ".adapter_scale", {out});
+    }
+    const std::size_t before = list_.size();
+    const Linear made = p_.linear(name, in, out, bias);
+    freeze(before, adapter_ > 0);
+    return made;
+  }
+
+  model::Norm norm(model::NormKind kind, const std::string& name, const Dimension& size) {
+    const std::size_t before = list_.size();
+    const model::Norm made = p_.norm(kind, name, size);
+    freeze(before, adapter_ == 1);
+    return made;
+  }
+
+  model::Embedding embedding(const std::string& name, const Dimension& rows, const Dimension& size) {
+    const std::size_t before = list_.size();
+    const model::Embedding made = p_.embedding(name, rows, size);
+    freeze(before, adapter_ > 0);
+    return made;
+  }
+
+  model::ParameterList& parameters() { return p_; }
+
+ private:
+  void freeze(std::size_t from, bool frozen) {
+    for (std::size_t i = from; i < list_.size(); ++i) list_[i].frozen = frozen;
+  }
+
+  std::vector<model::Parameter>& list_;
+  model::ParameterList p_;
+  std::int64_t adapter_;
+};
+
+LayerKind convert_layer(const Architecture& from, const LayerKind& kind, std::int64_t adapter, bool prompted) {
   LayerKind out;
   out.name = kind.name;
   out.parallel = kind.parallel;
-  model::ParameterList p(out.parameters, true);
+  Builder p(out.parameters, true, adapter);
   const Dimension hidden = axis(Axis::hidden, from.hidden);
   const model::Attention& a = kind.attention;
   const model::AxisPart query{Axis::heads, a.heads, a.head_dim};
@@ -62,8 +108,12 @@ LayerKind convert_layer(const Architecture& from, const LayerKind& kind) {
   out.attention.heads = a.heads;
   out.attention.kv_heads = a.kv_heads;
   out.attention.head_dim = a.head_dim;
+  if (prompted)
+    p.parameters().add("attn.gating_factor",
+                       {axis(Axis::heads, 1), axis(Axis::heads, 1), axis(Axis::heads, a.heads), axis(Axis::heads, 1)});
   out.attention.qkv = p.linear("attn.qkv", hidden, {{query, key, key}}, has_bias(a.qkv.weight ? a.qkv : a.q));
   out.attention.o = p.linear("attn.proj", {{query}}, hidden, has_bias(a.o));
+  if (prompted) p.parameters().embedding("attn.adapter_wte", axis(Axis::position, kPromptLength), hidden);
   const model::Norm& second = kind.post_attention_norm;
   if (second.weight) out.post_attention_norm = p.norm(second.kind, "norm_2", hidden);
   const Dimension ffn = axis(Axis::ffn, ffn_of(kind));
@@ -126,7 +176,22 @@ void add_module(std::vector<std::string>& targets, const Architecture& converted
     add_once(targets, name);
 }
 
+// From a certain layer on each has a prompt.
+void add_prompts(Architecture& out, const Architecture& from, std::int64_t adapter) {
+  const std::size_t plain = out.kinds.size();
+  for (const LayerKind& kind : from.kinds) out.kinds.push_back(convert_layer(from, kind, adapter, true));
+  for (std::size_t i = kFirstPromptedLayer; i < out.layers.size(); ++i)
+    out.layers[i] = static_cast<std::uint8_t>(out.layers[i] + plain);
+}
+
 }  // namespace
+
+model::ParameterRef find_parameter(const LayerKind& kind, std::string_view name) {
+  for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
+    if (kind.parameters[i].name == name) return {static_cast<std::int32_t>(i), true};
+  }
+  return {};
+}
 
 Expected<Architecture> litgpt_architecture(const Architecture& from, const TrainOptions& options) {
   if (!from.image.arch.empty()) return no_such_model(from, "images");
@@ -144,12 +209,13 @@ Expected<Architecture> litgpt_architecture(const Architecture& from, const Train
   out.notes = from.notes;
   const Dimension vocab = axis(Axis::vocab, from.vocab);
   const Dimension hidden = axis(Axis::hidden, from.hidden);
-  model::ParameterList p(out.parameters, false);
+  Builder p(out.parameters, false, options.llama_adapter);
   out.head = p.linear("lm_head", hidden, vocab, has_bias(from.head));
   out.embedding = p.embedding("transformer.wte", vocab, hidden);
   out.layers_at = out.parameters.size();
   out.layers = from.layers;
-  for (const LayerKind& kind : from.kinds) out.kinds.push_back(convert_layer(from, kind));
+  for (const LayerKind& kind : from.kinds) out.kinds.push_back(convert_layer(from, kind, options.llama_adapter, false));
+  if (options.llama_adapter > 0) add_prompts(out, from, options.llama_adapter);
   out.final_norm = p.norm(from.final_norm.kind, "transformer.ln_f", hidden);
   out.multiplies_embeddings = from.multiplies_embeddings || from.embedding.scale >= 0;
   out.rotary = from.rotary;
@@ -158,9 +224,10 @@ Expected<Architecture> litgpt_architecture(const Architecture& from, const Train
   return out;
 }
 
-Expected<model::Tuning> litgpt_tuning(const Architecture& converted, const model::Tuning& given) {
+Expected<model::Tuning> litgpt_tuning(const Architecture& converted, const model::Tuning& given, std::int64_t adapter) {
   model::Tuning out = given;
   out.head_too = true;
+  out.marked = adapter > 0;
   if (given.tuner == model::Tuner::none) return out;
   if (given.tuner != model::Tuner::lora || !given.saved.empty())
     return fail(ErrorCode::unsupported, given.saved.empty() ? "--tuner" : "--modules-to-save",

@@ -87,7 +87,36 @@ Tensor repeat_heads(Tensor x_in, std::int64_t times) {
   return t::view(std::move(x), merged);
 }
 
-Tensor attention(LitGptModules& m, const model::Attention& a, Tensor x_in, const Tables& tables) {
+// LLaMA-Adapter's attention to a prompt of its own, whose keys and values the same projection makes
+// (litgpt/adapter.py).
+Tensor attend_to_prompt(LitGptModules& m, const LayerKind& layer, const Tensor& query, Tensor y) {
+  const model::Attention& a = layer.attention;
+  const model::ParameterRef prompt = find_parameter(layer, "attn.adapter_wte.weight");
+  if (!prompt) return y;
+  const std::int64_t groups = a.kv_heads;
+  const std::int64_t each = a.heads / groups;
+  const std::int64_t length = m.weight(prompt).size(0);
+  Tensor prefix = t::reshape(m.weight(prompt), {1, length, m.weight(prompt).size(1)});
+  Tensor qkv = call([&](Tensor h) { return m.qkv(a, std::move(h)); }, prefix);
+  qkv = t::view(std::move(qkv), {1, length, groups, each + 2, a.head_dim});
+  qkv = t::transpose(std::move(qkv), 1, 2);
+  qkv = t::transpose(std::move(qkv), 2, 3);
+  std::vector<Tensor> parts = t::split(qkv, {each, 1, 1}, 2);
+  Tensor key = t::reshape(parts[1], {1, -1, length, a.head_dim});
+  Tensor value = t::reshape(parts[2], {1, -1, length, a.head_dim});
+  if (groups != 1) {
+    key = repeat_heads(key, each);
+    value = repeat_heads(value, each);
+  }
+  const Tensor mask = t::empty(m.context(), t::Op::ones_like, {query.size(2), length}, DType::boolean);
+  Tensor prompted = t::scaled_dot_product_attention(query, key, value, mask, 0, false);
+  prompted = t::transpose(std::move(prompted), 1, 2);
+  Tensor gated = t::mul(m.weight(find_parameter(layer, "attn.gating_factor")), prompted);
+  return t::add(y, std::move(gated));
+}
+
+Tensor attention(LitGptModules& m, const LayerKind& layer, Tensor x_in, const Tables& tables) {
+  const model::Attention& a = layer.attention;
   const Tensor x = std::move(x_in);
   const std::int64_t batch = x.size(0);
   const std::int64_t seq = x.size(1);
@@ -112,6 +141,7 @@ Tensor attention(LitGptModules& m, const model::Attention& a, Tensor x_in, const
   const t::Scope named(m.context(), m.context().intern("attention"));
   Tensor y = t::scaled_dot_product_attention(h.query, h.key, h.value, {}, 0, false);
   y = t::transpose(std::move(y), 1, 2);
+  y = attend_to_prompt(m, layer, h.query, std::move(y));
   y = t::reshape(std::move(y), {batch, seq, a.heads * a.head_dim});
   return call([&](Tensor out) { return m.linear(a.o, std::move(out)); }, y);
 }
@@ -179,14 +209,14 @@ Tensor serial_block(LitGptModules& m, const LayerKind& layer, Tensor x_in, Tenso
 Tensor block(LitGptModules& m, const LayerKind& layer, Tensor x_in, const Tables& tables) {
   const Tensor x = std::move(x_in);
   Tensor x_normed = normed(m, layer.input_norm, x);
-  const Tensor attended = call([&](Tensor h) { return attention(m, layer.attention, std::move(h), tables); }, x_normed);
+  const Tensor attended = call([&](Tensor h) { return attention(m, layer, std::move(h), tables); }, x_normed);
   return layer.parallel ? parallel_block(m, layer, x, std::move(x_normed), attended)
                         : serial_block(m, layer, x, std::move(x_normed), attended);
 }
 
 // LoRA and adapters know a head that runs on some tokens at a time; the full model does not.
 bool chunks_head(const TrainOptions& options) {
-  return options.loss == Loss::chunked && options.tuning.tuner != model::Tuner::none;
+  return options.loss == Loss::chunked && (options.tuning.tuner != model::Tuner::none || options.llama_adapter > 0);
 }
 
 std::vector<Tensor> decoder(LitGptModules& m, const model::Architecture& arch, Tensor ids_in) {

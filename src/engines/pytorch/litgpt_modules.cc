@@ -66,6 +66,21 @@ Tensor LitGptModules::norm(const model::Norm& module, Tensor x) {
   return rms_norm(choices(), std::move(x), parameter(module.weight), module.kind == model::NormKind::rms_one_plus);
 }
 
+// AdapterV2Linear.forward: what it adds is registered right before the product's own weight.
+Tensor LitGptModules::product(const model::Linear& module, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  if (options().llama_adapter != 2) return plain_linear(module, x);
+  const model::ParameterRef bias{module.weight.index - 2, module.weight.in_layer};
+  const model::ParameterRef scale{module.weight.index - 1, module.weight.in_layer};
+  Tensor shifted;
+  {
+    Tensor made = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
+    const t::Scope named(context(), scope(module.weight));
+    shifted = t::add(std::move(made), parameter(bias));
+  }
+  return t::mul(parameter(scale), std::move(shifted));
+}
+
 // LoRALinear.forward.
 Tensor LitGptModules::update_of(const Adapter& adapter, Tensor x_in) {
   const Tensor x = std::move(x_in);
@@ -80,7 +95,7 @@ Tensor LitGptModules::update_of(const Adapter& adapter, Tensor x_in) {
 Tensor LitGptModules::linear(const model::Linear& module, Tensor x_in) {
   const Tensor x = std::move(x_in);
   const Adapter* adapter = state().adapter(module.weight, context().layer);
-  if (adapter == nullptr) return plain_linear(module, x);
+  if (adapter == nullptr) return product(module, x);
   const Tensor pretrained = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
   const t::Scope named(context(), scope(module.weight));
   const Tensor update = update_of(*adapter, x);
@@ -153,7 +168,7 @@ Tensor padded(const Choices& choices, std::int64_t width, std::size_t parts, Ten
 Tensor LitGptModules::qkv(const model::Attention& module, Tensor x_in) {
   const Tensor x = std::move(x_in);
   const Adapter* adapter = state().adapter(module.qkv.weight, context().layer);
-  if (adapter == nullptr) return plain_linear(module.qkv, x);
+  if (adapter == nullptr) return product(module.qkv, x);
   const Tensor pretrained = call([&](Tensor h) { return plain_linear(module.qkv, std::move(h)); }, x);
   const t::Scope named(context(), scope(module.qkv.weight));
   const std::vector<std::int64_t> rows = changed_rows(module, options().tuning.parts);

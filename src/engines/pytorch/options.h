@@ -58,7 +58,8 @@ struct TrainOptions {
   double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
-  const Choices* code = nullptr;  // whose module code runs; null: the transformers library's
+  std::int64_t llama_adapter = 0;  // version of LLaMA-Adapter that another code base trains; 0: none
+  const Choices* code = nullptr;   // whose module code runs; null: the transformers library's
 
   // The type of matrix products and attention.
   DType computed_in() const { return autocast.value_or(dtype); }

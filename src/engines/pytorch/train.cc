@@ -8,6 +8,7 @@
 #include "engines/pytorch/litgpt.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
+#include "engines/pytorch/torchtune.h"
 #include "engines/pytorch/transformers_modules.h"
 #include "model/family.h"
 #include "model/limits.h"
@@ -36,13 +37,14 @@ class TrainStep {
         state_(context_, architecture, plan, options),
         modules_(context_, state_, options),
         litgpt_(context_, state_, options),
+        torchtune_(context_, state_, options),
         optimizer_(context_, state_, options),
         scaler_(context_, state_, options) {}
 
   RecordedStep run() {
     prepare();
     const bool follows = options_.step == Step::steady && options_.optimizer != Optimizer::none;
-    if (options_.code != nullptr && follows && !options_.code->longest_first) leave_batch_before();
+    if (options_.code != nullptr && follows && options_.code->global_batch > 0) leave_batch_before();
     moments_.before_step = mark("before_step");
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
@@ -60,10 +62,17 @@ class TrainStep {
       scaler_.unscale();
       stacked_norms_ = clip_grad_norm({context_, state_, options_, no_states_});
     }
+    if (options_.code != nullptr && options_.code->code == CodeBase::torchtune) divide_by_tokens();
     scaler_.begin_step();
     optimizer_.step();
     scaler_.end_step();
     if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
+  }
+
+  // scale_grads: in place, by a number that is made of a tensor.
+  void divide_by_tokens() {
+    const Tensor inverse = t::empty(context_, t::Op::div, {}, DType::f32);
+    t::empty(context_, t::Op::mul, {}, DType::f32);
   }
 
   // What an earlier step, or the optimizer's constructor, has left behind.
@@ -148,6 +157,7 @@ class TrainStep {
 
   // Another code base's loop keeps what it has bound; backward starts at a share of the loss.
   void run_micro_batch_of_code(std::int64_t micro) {
+    const bool in_litgpt = options_.code->code == CodeBase::litgpt;
     {
       model::Batch next = make_batch();
       bound_.inputs = std::move(next.inputs);
@@ -156,16 +166,17 @@ class TrainStep {
     Tensor share;
     {
       t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
-      litgpt_forward(litgpt_, architecture_, bound_);
+      if (in_litgpt) litgpt_forward(litgpt_, architecture_, bound_);
+      else torchtune_forward(torchtune_, architecture_, bound_);
       for (const Tensor& tensor : bound_.logits) hold(tensor);
       if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
       if (options_.step == Step::forward) return;
-      share = t::div_scalar(bound_.loss);
+      share = in_litgpt ? t::div_scalar(bound_.loss) : bound_.loss;
     }
     t::run_backward(std::move(share));
     context_.begin_section(memory::kNoLayer);
     if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
-    if (micro + 1 < options_.grad_accum && !options_.code->longest_first) bound_.loss.reset();
+    if (micro + 1 < options_.grad_accum && options_.code->forgets_loss) bound_.loss.reset();
   }
 
   // What a steady step finds bound: a batch like its own.
@@ -205,6 +216,7 @@ class TrainStep {
   ModelState state_;
   TransformersModules modules_;
   LitGptModules litgpt_;
+  TorchtuneModules torchtune_;
   Bound bound_;  // by the loop of another code base
   OptimizerState optimizer_;
   GradScaler scaler_;
@@ -287,12 +299,15 @@ Expected<void> check_adapted(const model::Architecture& architecture, const mode
 
 Expected<CodedModel> in_code(model::Architecture architecture, TrainOptions options) {
   if (options.code == nullptr) return CodedModel{std::move(architecture), std::move(options)};
-  auto converted = litgpt_architecture(architecture, options);
+  const bool in_litgpt = options.code->code == CodeBase::litgpt;
+  auto converted =
+      in_litgpt ? litgpt_architecture(architecture, options) : torchtune_architecture(architecture, options);
   if (!converted) return tl::unexpected<Error>(converted.error());
-  auto tuning = litgpt_tuning(*converted, options.tuning);
+  auto tuning =
+      in_litgpt ? litgpt_tuning(*converted, options.tuning, options.llama_adapter) : torchtune_tuning(options.tuning);
   if (!tuning) return tl::unexpected<Error>(tuning.error());
   options.tuning = *std::move(tuning);
-  if (!options.code->pads_by_copy) add_row_indices(*converted, options.tuning);
+  if (in_litgpt && !options.code->pads_by_copy) add_row_indices(*converted, options.tuning);
   return CodedModel{*std::move(converted), std::move(options)};
 }
 

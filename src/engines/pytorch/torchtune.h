@@ -1,0 +1,33 @@
+// torchtune (github.com/pytorch/torchtune): one decoder class for models in the manner of Llama, and its single-device
+// recipes.
+#pragma once
+
+#include "engines/pytorch/bound.h"
+#include "engines/pytorch/transformers_modules.h"
+
+namespace ullage::engines::pytorch {
+
+// The network as torchtune builds it: parameters in its order, one table of rotations for all positions. Fails where
+// torchtune has no such model.
+Expected<model::Architecture> torchtune_architecture(const model::Architecture& architecture,
+                                                     const TrainOptions& options);
+
+// Names of modules to adapt, in transformers' words or torchtune's, as torchtune's. Without a name: queries, values,
+// the output projection and the feed-forward.
+Expected<model::Tuning> torchtune_tuning(const model::Tuning& tuning);
+
+class TorchtuneModules : public TransformersModules {
+ public:
+  using TransformersModules::TransformersModules;
+
+  tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
+  tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
+  tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
+
+  const TrainOptions& step_options() const { return options(); }
+};
+
+// The model and the loss of the next token, whose logits nobody keeps.
+void torchtune_forward(TorchtuneModules& m, const model::Architecture& architecture, Bound& bound);
+
+}  // namespace ullage::engines::pytorch

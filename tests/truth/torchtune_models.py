@@ -1,0 +1,140 @@
+"""torchtune's decoder and losses on fake tensors, as its single-device recipes of version 0.4 run them.
+
+The source folder of that version stands in TORCHTUNE_SOURCE. What its modules import for other purposes is replaced by
+empty modules.
+"""
+import importlib
+import os
+import sys
+import types
+
+import torch
+from torch import nn
+
+
+class Anything(types.ModuleType):
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+def load():
+    source = os.path.join(os.environ["TORCHTUNE_SOURCE"], "torchtune")
+    for name, folder in {"torchtune": "", "torchtune.modules": "modules", "torchtune.modules.peft": "modules/peft",
+                         "torchtune.modules.loss": "modules/loss", "torchtune.models": "models",
+                         "torchtune.models.llama3_1": "models/llama3_1"}.items():
+        package = types.ModuleType(name)
+        package.__path__ = [os.path.join(source, folder)]
+        sys.modules[name] = package
+    for name in ("torchao", "torchao.dtypes", "torchao.dtypes.nf4tensor", "torchtune.utils",
+                 "torchtune.utils._import_guard", "torchtune.utils._logging", "torchtune.modules.low_precision",
+                 "torchtune.modules.peft._utils", "torchtune.modules.kv_cache"):
+        sys.modules[name] = Anything(name)
+    sys.modules["torchtune.utils._import_guard"]._SUPPORTS_FLEX_ATTENTION = False
+    sys.modules["torchtune.utils._logging"].get_logger = lambda *_: None
+    sys.modules["torchtune.utils._logging"].log_once = lambda *_, **__: None
+    sys.modules["torchtune.utils._logging"].deprecated = lambda *_, **__: lambda f: f
+    sys.modules["torchtune.modules.peft"].AdapterModule = type("AdapterModule", (), {})
+    part = lambda name: importlib.import_module(f"torchtune.{name}")
+    modules = sys.modules["torchtune.modules"]
+    attention = part("modules.attention")
+    modules.MultiHeadAttention = attention.MultiHeadAttention
+    return types.SimpleNamespace(attention=attention, rms=part("modules.rms_norm"), mlp=part("modules.feed_forward"),
+                                 transformer=part("modules.transformer"), tied=part("modules.tied_linear"),
+                                 lora=part("modules.peft.lora"), rope=part("models.llama3_1._position_embeddings"),
+                                 loss=part("modules.loss.ce_chunked_output_loss"))
+
+
+OURS = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "o_proj": "output_proj", "gate_proj": "w1",
+        "down_proj": "w2", "up_proj": "w3"}
+
+
+class FakeRotations:
+    """Scaled frequencies are made of numbers, which a fake tensor has not."""
+
+    def __init__(self, rope):
+        self.rope = rope
+
+    def __enter__(self):
+        self.scaling = self.rope.Llama3ScaledRoPE.apply_scaling
+        self.rope.Llama3ScaledRoPE.apply_scaling = lambda _, freqs, *__: freqs
+
+    def __exit__(self, *_):
+        self.rope.Llama3ScaledRoPE.apply_scaling = self.scaling
+
+
+def layer_of(t, c, o, rope):
+    hidden, heads = c["hidden_size"], c["num_attention_heads"]
+    keys = c.get("num_key_value_heads", heads)
+    head = hidden // heads
+    adapted = {OURS[name] for name in o.lora_targets.split(",") if o.lora and name}
+    bias = c["model_type"] == "qwen2"
+
+    def linear(name, rows, columns, bias=False):
+        if name in adapted:
+            return t.lora.LoRALinear(rows, columns, rank=o.lora, alpha=16, dropout=o.lora_dropout, use_bias=bias)
+        return nn.Linear(rows, columns, bias=bias)
+
+    attention = t.attention.MultiHeadAttention(
+        embed_dim=hidden, num_heads=heads, num_kv_heads=keys, head_dim=head, pos_embeddings=rope,
+        q_proj=linear("q_proj", hidden, heads * head, bias), k_proj=linear("k_proj", hidden, keys * head, bias),
+        v_proj=linear("v_proj", hidden, keys * head, bias), output_proj=linear("output_proj", heads * head, hidden),
+        max_seq_len=c["max_position_embeddings"])
+    ffn = c["intermediate_size"]
+    mlp = t.mlp.FeedForward(gate_proj=linear("w1", hidden, ffn), down_proj=linear("w2", ffn, hidden),
+                            up_proj=linear("w3", hidden, ffn))
+    return t.transformer.TransformerSelfAttentionLayer(attn=attention, mlp=mlp, sa_norm=t.rms.RMSNorm(hidden),
+                                                       mlp_norm=t.rms.RMSNorm(hidden))
+
+
+def torchtune_model(t, c, o, dtype):
+    ordinary = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device("cuda"), FakeRotations(t.rope):
+            hidden, vocab = c["hidden_size"], c["vocab_size"]
+            rope = t.rope.Llama3ScaledRoPE(dim=hidden // c["num_attention_heads"],
+                                           max_seq_len=c["max_position_embeddings"])
+            layers = nn.ModuleList(layer_of(t, c, o, rope) for _ in range(c["num_hidden_layers"]))
+            tokens = nn.Embedding(vocab, hidden)
+            tied = c.get("tie_word_embeddings", False)
+            output = t.tied.TiedLinear(tokens) if tied else nn.Linear(hidden, vocab, bias=False)
+            model = t.transformer.TransformerDecoder(
+                tok_embeddings=tokens, layers=layers, max_seq_len=c["max_position_embeddings"],
+                num_heads=c["num_attention_heads"], head_dim=hidden // c["num_attention_heads"],
+                norm=t.rms.RMSNorm(hidden), output=output)
+    finally:
+        torch.set_default_dtype(ordinary)
+    if o.lora:
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_("lora_" in name)
+    if o.recompute == "full":
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+        from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+        policy = ModuleWrapPolicy({t.transformer.TransformerSelfAttentionLayer})
+        apply_activation_checkpointing(model, auto_wrap_policy=policy)
+    return model
+
+
+class Recipe:
+    """The parts of train() and _loss_step() of full_finetune_single_device.py and its LoRA sister."""
+
+    def __init__(self, c, o, dtype):
+        t = load()
+        self.model = torchtune_model(t, c, o, dtype)
+        self.loss_of = t.loss.CEWithChunkedOutputLoss() if o.loss == "chunked" else nn.CrossEntropyLoss()
+        if o.loss == "chunked":
+            self.model.set_num_output_chunks(self.loss_of.num_output_chunks)
+        self.ignored = torch.full((o.micro_batch, 1), -100, device="cuda")
+
+    def loss_step(self, batch):
+        labels = batch.pop("labels")
+        logits = self.model(**batch)
+        labels = torch.hstack((labels[..., 1:], self.ignored[: labels.shape[0]]))
+        if not isinstance(logits, list):
+            labels = labels.reshape(-1)
+            logits = logits.reshape(-1, logits.size(-1))
+        loss = self.loss_of(logits, labels)
+        del logits
+        return loss
