@@ -168,7 +168,7 @@ TEST(Selection, ConfidenceIsOneOfThoseNamed) {
 }
 
 // Predicts the number that stands in place of the model's name.
-Expected<Json> read_name(const std::vector<std::string>& args) {
+Expected<Json> read_name(const std::vector<std::string>& args, const std::string& /*date*/) {
   if (args[1] == "later") return fail(ErrorCode::unsupported, "MODEL", "is not in this version");
   if (args[1] == "wrong") return fail(ErrorCode::not_found, "MODEL", "no such model");
   return Json{{"value", std::stod(args[1])}, {"null", nullptr}};
@@ -198,6 +198,28 @@ TEST(Validate, CountsMedianAndPercentileByEngineAndQuantity) {
   EXPECT_DOUBLE_EQ(v.summaries[0].percentile_90, 0.08);
   EXPECT_DOUBLE_EQ(v.summaries[0].largest, 0.09);
   EXPECT_EQ(v.summaries[1].engine, "other");
+}
+
+TEST(Validate, SumsUpByOptionsAndConfidence) {
+  std::vector<Case> cases{case_of({"train", "100", "--modules", "litgpt"}), case_of({"train", "101"})};
+  cases[0].confidence = "high";
+  cases[1].confidence = "low";
+  const Validation v = validate(cases, {}, "", read_name, {"modules", "confidence"});
+  ASSERT_EQ(v.summaries.size(), 2U);
+  EXPECT_EQ(v.summaries[0].engine, "litgpt high");
+  EXPECT_EQ(v.summaries[1].engine, "- low");
+}
+
+TEST(Validate, CasesAreAskedAsOfTheirDate) {
+  Case dated = case_of({"train", "100"});
+  dated.date = "2023-10";
+  std::string asked;
+  const Predict predict = [&](const std::vector<std::string>& args, const std::string& date) {
+    asked = date;
+    return read_name(args, date);
+  };
+  validate({dated}, {}, "", predict);
+  EXPECT_EQ(asked, "2023-10");
 }
 
 TEST(Validate, KeepsFormulasApartAndFollowsTheKeyPrefix) {

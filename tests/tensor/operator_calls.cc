@@ -86,6 +86,8 @@ Outputs attention(Call& call) {
       t::scaled_dot_product_attention(take(call, 0), take(call, 1), take(call, 2), take(call, 3), dropout, grouped));
 }
 
+t::Tensor mean(t::Tensor x) { return t::mean_last(std::move(x)); }
+
 Outputs slice(Call& call) {
   const int dim = whole(call.attrs, "dim");
   return one(t::slice(take(call, 0), dim, whole(call.attrs, "start"), whole(call.attrs, "end")));
@@ -138,7 +140,7 @@ const std::map<std::string, Operator>& table() {
       {"relu6_in_place", in_place<t::hardtanh_in_place>},
       {"dropout", [](Call& call) { return one(t::dropout(take(call, 0), call.attrs.at("p").get<double>())); }},
       {"to", [](Call& call) { return one(t::to(take(call, 0), dtype_of(call.attrs, DType::f32))); }},
-      {"mean", unary<t::mean_last>},
+      {"mean", unary<mean>},
       {"sum", unary<t::sum_all>},
       {"softmax",
        [](Call& call) {
