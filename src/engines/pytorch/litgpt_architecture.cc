@@ -31,6 +31,7 @@ std::string_view misfit(const Architecture& from, const LayerKind& kind) {
   if (a.sinks || a.biases.weight || a.clips || a.clipped || from.alibi) return "this attention";
   if (a.q_norm.weight || a.softcaps) return "this attention";
   if (from.input != model::InputKind::tokens) return "such inputs";
+  if (from.bounded_positions || from.rotary.form == model::RotaryForm::neighbours) return "these positions";
   if (from.positions.weight || from.rotary.dim == 0 || !a.rotates) return "these positions";
   if (kind.norm_after || kind.feedforward_norm.weight || kind.residual_after_norm) return "norms behind its branches";
   if (from.project_in.weight || from.embedding_norm.weight) return "this embedding";
