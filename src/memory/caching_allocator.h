@@ -114,6 +114,7 @@ class CachingAllocator {
   std::int64_t block_bytes(Handle block) const { return blocks_[block].bytes; }
   std::int64_t requested_bytes(Handle block) const { return blocks_[block].requested; }
   std::uint64_t block_address(Handle block) const { return blocks_[block].address; }
+  std::size_t awaited_blocks() const { return awaited_.size(); }  // freed, and not completed yet
   const std::vector<SegmentEvent>& segment_events() const { return segment_events_; }
   const OutOfMemory& last_failure() const { return failure_; }
   const AllocatorSettings& settings() const { return settings_; }

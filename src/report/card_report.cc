@@ -51,8 +51,12 @@ class CardReport {
 
   std::int64_t besides() const { return process_.context.bytes + process_.libraries.bytes; }
 
+  // Certain where all fits into what is left, or not even the blocks that are in use at once do.
   bool fits(const Case& c) const {
-    return reserved_.bytes <= c.usable_bytes - c.besides_bytes || !play(c.usable_bytes, c.besides_bytes).full;
+    const std::int64_t left = c.usable_bytes - c.besides_bytes;
+    if (reserved_.bytes <= left) return true;
+    if (peak_.bytes > left) return false;
+    return !play(c.usable_bytes, c.besides_bytes).full;
   }
 
   // The allocator gives cached memory back before it fails, so only a replay on the card tells.

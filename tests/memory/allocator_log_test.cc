@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -92,16 +93,17 @@ class Player {
   Handle perform(const LogLine& line) {
     switch (line.what) {
       case 'a': {
+        if (!busy_) complete_all();
         const bool captured = pool_ != 0 && line.b == 1;
         handles_.push_back(allocator_.allocate(line.a, static_cast<Stream>(line.b), captured ? pool_ : PoolId{0}));
+        if (allocator_.awaited_blocks() == 0) awaited_.clear();  // the card was full, all streams were waited for
         return handles_.back();
       }
-      case 'f':
-        if (Handle& handle = handles_[static_cast<std::size_t>(line.a)]; handle != kNone) {
-          allocator_.free(handle);
-          handle = kNone;
-        }
+      case 'f': free(static_cast<std::size_t>(line.a)); break;
+      case 'u':
+        if (handles_[static_cast<std::size_t>(line.a)] != kNone) shared_.insert(static_cast<std::size_t>(line.a));
         break;
+      case 'y': busy_ = line.a != 0; break;
       case 'e': allocator_.empty_cache(); break;
       case 'b':
         pool_ = static_cast<PoolId>(line.a);
@@ -115,6 +117,24 @@ class Player {
       default: break;
     }
     return kNone;
+  }
+
+  void free(std::size_t request) {
+    Handle& handle = handles_[request];
+    if (handle == kNone) return;
+    if (shared_.contains(request)) {
+      allocator_.free_requested(handle);
+      awaited_.push_back(handle);
+    } else {
+      allocator_.free(handle);
+    }
+    handle = kNone;
+  }
+
+  // PyTorch asks whether streams are done at each request.
+  void complete_all() {
+    for (const Handle handle : awaited_) allocator_.free_completed(handle);
+    awaited_.clear();
   }
 
   // Mapped and unmapped ranges go page by page, as the driver sees them.
@@ -165,6 +185,9 @@ class Player {
   CachingAllocator allocator_;
   std::vector<Handle> handles_;
   PoolId pool_ = 0;
+  std::set<std::size_t> shared_;  // requests whose block another stream uses
+  std::vector<Handle> awaited_;
+  bool busy_ = false;
 };
 
 class AllocatorLog : public ::testing::TestWithParam<std::string> {};

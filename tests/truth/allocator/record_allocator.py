@@ -4,7 +4,8 @@
 Run in the lab's folder /lab/allocator (see prepare). Usage: record_allocator.py --out FOLDER
 Each log begins with lines "conf", "card" and "fraction"; then come a request a line and, behind it, what the
 allocator did: S, F a segment made and freed; M, U pages mapped and unmapped; R address space; @ the address handed
-out; o the error. Addresses count from 0x7f0000000000.
+out; o the error. Addresses count from 0x7f0000000000. Requests are those of play.cc; u: another stream uses the block of
+a request; y: whether streams are still at work.
 """
 import argparse
 import os
@@ -22,6 +23,9 @@ JOBS = {  # name: settings, bytes of the card, fraction, streams, requests, weig
     "plain-full-streams": ("", 2000 * MIB, None, 3, 500, 2, ""),
     "plain-empty-cache": ("", CARD, None, 2, 500, 1, "empty"),
     "plain-pools": ("", 6000 * MIB, None, 2, 500, 1, "pools"),
+    "awaited-streams": ("", CARD, None, 3, 600, 1, "awaited"),
+    "awaited-full": ("", 1200 * MIB, None, 3, 600, 2, "awaited"),
+    "awaited-expandable-full": ("expandable_segments:True", 1000 * MIB, None, 2, 600, 2, "awaited"),
     "split-64": ("max_split_size_mb:64", CARD, None, 1, 600, 2, ""),
     "split-128-full": ("max_split_size_mb:128", 2500 * MIB, None, 1, 600, 3, ""),
     "split-32-rounding-100-full": ("max_split_size_mb:32,max_non_split_rounding_mb:100", 2500 * MIB, None, 2, 500, 3, ""),
@@ -67,6 +71,10 @@ def requests_of(name, streams, count, large, further):
         filling = (len(out) // 60) % 2 == 0
         if further == "empty" and dice.random() < 0.02:
             out.append("e 0 0")
+        if further == "awaited" and dice.random() < 0.1:
+            out.append(f"y {dice.randint(0, 1)} 0")
+        if further == "awaited" and alive and dice.random() < 0.2:
+            out.append(f"u {dice.choice(alive)} {8 * dice.randint(1, 3)}")
         if further == "pools" and pool is None and dice.random() < 0.02:
             pools += 1
             pool = pools
