@@ -38,8 +38,10 @@
 #include "model/families/phi3.h"
 #include "model/families/phimoe.h"
 #include "model/families/qwen.h"
+#include "model/families/qwen3_vl.h"
 #include "model/families/qwen_moe.h"
 #include "model/families/qwen_v1.h"
+#include "model/families/qwen_vl.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -98,9 +100,12 @@ constexpr std::array kFamilies{
     Family{"phimoe", build_phimoe, forward_phimoe},
     Family{"qwen", build_qwen, forward_qwen},
     Family{"qwen2", build_qwen2, forward_llama},
+    Family{"qwen2_5_vl", build_qwen2_5_vl, forward_qwen2_vl},
     Family{"qwen2_moe", build_qwen2_moe, forward_qwen2_moe},
+    Family{"qwen2_vl", build_qwen2_vl, forward_qwen2_vl},
     Family{"qwen3", build_qwen3, forward_qwen3},
     Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
+    Family{"qwen3_vl", build_qwen3_vl, forward_qwen3_vl},
     Family{"roberta", build_roberta, forward_roberta},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},
