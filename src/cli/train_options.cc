@@ -88,7 +88,8 @@ Expected<void> check_version(const Arguments& arguments, std::string_view option
 
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
   constexpr std::array kOfLayers{"--attention", "--recompute", "--recompute-reentrant"};
-  if (!architecture.vision && arguments.has("--image-max-pixels")) {
+  const bool resizes = architecture.vision && !architecture.vision.whole_images;
+  if (!resizes && arguments.has("--image-max-pixels")) {
     return fail(ErrorCode::invalid_argument, "--image-max-pixels",
                 fmt::format("{} resizes no images; leave this option out", architecture.name));
   }
@@ -192,7 +193,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
   if (architecture.vision) {
     const std::int64_t side = model::resized_side(architecture.vision, o.image_size, o.image_max_pixels);
     out.push_back({"image_size", o.image_size});
-    out.push_back({"image_max_pixels", o.image_max_pixels});
+    if (!architecture.vision.whole_images) out.push_back({"image_max_pixels", o.image_max_pixels});
     out.push_back({"image_tokens", model::tokens_of_image(architecture.vision, side)});
   }
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
@@ -225,7 +226,8 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
     defaults.emplace_back("--grad-accum", std::to_string(options.grad_accum));
   if (architecture.vision) {
     defaults.emplace_back("--image-size", std::to_string(options.image_size));
-    defaults.emplace_back("--image-max-pixels", std::to_string(options.image_max_pixels));
+    if (!architecture.vision.whole_images)
+      defaults.emplace_back("--image-max-pixels", std::to_string(options.image_max_pixels));
   }
   defaults.emplace_back("--precision", "bf16");
   defaults.emplace_back("--optimizer", "adamw");

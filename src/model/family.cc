@@ -28,6 +28,7 @@
 #include "model/families/granitemoe.h"
 #include "model/families/internlm2.h"
 #include "model/families/llama.h"
+#include "model/families/llava.h"
 #include "model/families/minimax_m2.h"
 #include "model/families/mixtral.h"
 #include "model/families/mpt.h"
@@ -85,6 +86,7 @@ constexpr std::array kFamilies{
     Family{"granitemoe", build_granitemoe, forward_granitemoe},
     Family{"internlm2", build_internlm2, forward_internlm2},
     Family{"llama", build_llama, forward_llama},
+    Family{"llava", build_llava, forward_llava},
     Family{"minimax_m2", build_minimax_m2, forward_minimax_m2},
     Family{"mistral", build_mistral, forward_llama},
     Family{"mixtral", build_mixtral, forward_mixtral},
@@ -106,6 +108,7 @@ constexpr std::array kFamilies{
     Family{"qwen3", build_qwen3, forward_qwen3},
     Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
     Family{"qwen3_vl", build_qwen3_vl, forward_qwen3_vl},
+    Family{"qwen3_vl_moe", build_qwen3_vl_moe, forward_qwen3_vl_moe},
     Family{"roberta", build_roberta, forward_roberta},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},

@@ -135,7 +135,7 @@ struct Batch {
 struct Output {
   Tensor loss;
   Tensor logits;
-  Tensor encoder_hidden;  // of an encoder-decoder
+  Tensor encoder_hidden;  // of an encoder-decoder; of a tower, what was put among the text
 };
 
 }  // namespace ullage::model

@@ -225,6 +225,8 @@ Tensor index_rows_by_host(Tensor x_in, std::int64_t rows) {
   if (record) record.node()->dims = x.sizes();
   Dims sizes = x.sizes();
   sizes[0] = rows;
+  Tensor on_card;
+  if (context.policy().cuda && !context.policy().traced) on_card = empty(context, Op::copy, {rows}, DType::i64);
   return record.finish(empty(context, Op::index, sizes, x.dtype()));
 }
 
@@ -235,6 +237,9 @@ Tensor index_by_mask(Tensor x_in, Tensor mask_in, std::int64_t rows) {
   Recording record(context, index_by_mask_backward, {&x});
   if (record) record.node()->dims = x.sizes();
   save_input(record.node(), mask);
+  Tensor numbers;  // of the true entries (TensorAdvancedIndexing.cpp, expandTensors)
+  if (context.policy().cuda && !context.policy().traced)
+    numbers = empty(context, Op::index, {rows, mask.dim()}, DType::i64);
   return record.finish(empty(context, Op::index, {rows, x.size(-1)}, x.dtype()));
 }
 

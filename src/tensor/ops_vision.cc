@@ -7,6 +7,8 @@
 namespace ullage::tensor {
 namespace {
 
+bool runs_on_card(const Context& context) { return context.policy().cuda && !context.policy().traced; }
+
 // The parts' gradients, zeros for those that have none, one beside the other. number[0]: along which dimension.
 void unbind_backward(Node& node, Gradients& in, Gradients& out) {
   const std::size_t count = node.inputs.size();
@@ -32,11 +34,26 @@ void conv3d_whole_backward(Node& node, Gradients& in, Gradients& out) {
   if (node.edges.size() == 3 && node.wants(2)) out[2] = context.make({weight.size(0)}, weight.dtype());
 }
 
+// What a mask is turned into where rows or elements are picked by it on a card: the number of each true entry along
+// every dimension (TensorAdvancedIndexing.cpp, Nonzero.cu).
+Tensor numbers_of(Context& context, const Dims& mask, std::int64_t count) {
+  const Tensor whole = empty(context, Op::clone, mask, DType::boolean);
+  return empty(context, Op::index, {count, mask.size()}, DType::i64);
+}
+
+// masked_select; the mask is expanded to the whole first.
+Tensor select_masked(const Tensor& gradient, const Dims& sizes) {
+  Context& context = gradient.context();
+  Tensor numbers;
+  if (runs_on_card(context)) numbers = numbers_of(context, gradient.sizes(), numel(sizes));
+  return empty(context, Op::masked_scatter_backward, sizes, gradient.dtype());
+}
+
 // Slot: the mask. Edges: x, source. Where the source stands x has no share; the source's is what the mask selects.
 void masked_scatter_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor mask = unpack(node, 0);
   if (node.wants(0)) out[0] = elementwise(Op::masked_fill, in[0], mask, in[0].dtype());
-  if (node.wants(1)) out[1] = empty(*node.context, Op::masked_scatter_backward, node.dims, in[0].dtype());
+  if (node.wants(1)) out[1] = select_masked(in[0], node.dims);
 }
 
 }  // namespace
@@ -77,7 +94,13 @@ Tensor masked_scatter(Tensor x_in, Tensor mask_in, Tensor source_in) {
   Recording record(x.context(), masked_scatter_backward, {&x, &source});
   if (record) record.node()->dims = source.sizes();
   save_input(record.node(), mask);
-  return record.finish(elementwise(Op::masked_scatter, x, x.dtype()));
+  Tensor out = elementwise(Op::masked_scatter, x, x.dtype());
+  if (runs_on_card(x.context())) {
+    // Which element of the source each true entry gets, and the mask expanded (cuda/IndexKernel.cpp, .cu).
+    const Tensor sums = empty(x.context(), Op::cumsum, x.sizes(), DType::i64);
+    const Tensor whole = empty(x.context(), Op::clone, x.sizes(), DType::boolean);
+  }
+  return record.finish(std::move(out));
 }
 
 }  // namespace ullage::tensor

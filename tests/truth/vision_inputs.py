@@ -29,13 +29,14 @@ BOUNDS = {"qwen2_vl": (56 * 56, 3584 * 3584), "qwen2_5_vl": (56 * 56, 3584 * 358
           "qwen3_vl": (256 * 256, 4096 * 4096), "qwen3_vl_moe": (256 * 256, 4096 * 4096)}
 
 
-def tokens_of(config, o, image_tokens, device):
+def tokens_of(config, o, image_tokens):
+    """Ids of all sequences, and what each token is: text or image."""
     if o.seq_len < image_tokens + 1:
         raise ValueError(f"{o.seq_len} tokens hold no image of {image_tokens} and a token before it")
     kinds = [0] + [1] * image_tokens + [0] * (o.seq_len - image_tokens - 1)
     marker = config.image_token_id
     ids = [marker if kind else 1 for kind in kinds]
-    return know([ids] * o.micro_batch, device), know([kinds] * o.micro_batch, device)
+    return [ids] * o.micro_batch, [kinds] * o.micro_batch
 
 
 def qwen_inputs(config, o, device):
@@ -46,8 +47,9 @@ def qwen_inputs(config, o, device):
     width = vision.in_channels * vision.temporal_patch_size * vision.patch_size ** 2
     pixels = torch.rand(o.micro_batch * patches * patches, width, device=device)
     grid = know([[1, patches, patches]] * o.micro_batch, device)
-    ids, kinds = tokens_of(config, o, (patches // vision.spatial_merge_size) ** 2, device)
-    return {"input_ids": ids, "pixel_values": pixels, "image_grid_thw": grid, "mm_token_type_ids": kinds}
+    ids, kinds = tokens_of(config, o, (patches // vision.spatial_merge_size) ** 2)
+    return {"input_ids": know(ids, device), "pixel_values": pixels, "image_grid_thw": grid,
+            "mm_token_type_ids": know(kinds, device)}
 
 
 def llava_inputs(config, o, device):
@@ -55,9 +57,9 @@ def llava_inputs(config, o, device):
     patches = (vision.image_size // vision.patch_size) ** 2
     if config.vision_feature_select_strategy == "full":
         patches += 1
-    pixels = torch.rand(o.micro_batch, 3, vision.image_size, vision.image_size, device=device)
-    ids, _ = tokens_of(config, o, patches, device)
-    return {"input_ids": ids, "pixel_values": pixels}
+    pixels = torch.rand(o.micro_batch, vision.num_channels, vision.image_size, vision.image_size, device=device)
+    ids, _ = tokens_of(config, o, patches)
+    return {"input_ids": know(ids, device), "pixel_values": pixels}
 
 
 def vision_language_inputs(config, o, device):

@@ -82,7 +82,7 @@ class TrainStep {
     if (options_.optimizer != Optimizer::none) optimizer_.construct();
     if (options_.step != Step::steady) return;
     scaler_.create();
-    if (architecture_.vision) {
+    if (architecture_.vision && !architecture_.vision.whole_images) {
       t::Restore<memory::Component> component(context_.component, memory::Component::buffers);
       modules_.remember(make_input(t::Op::empty, {options_.micro_batch, 1}, DType::i64, "rope_deltas"));
     }
@@ -111,11 +111,16 @@ class TrainStep {
     return made;
   }
 
-  // As a processor hands them over: in fp32, cut into patches.
+  // As a processor hands them over: in fp32, most of them cut into patches.
   model::Images make_images() {
     const model::Vision& vision = architecture_.vision;
     const std::int64_t side = resized_side(vision, options_.image_size, options_.image_max_pixels);
     model::Images images;
+    if (vision.whole_images) {
+      images.pixels =
+          make_input(t::Op::empty, {options_.micro_batch, vision.channels, side, side}, DType::f32, "pixel_values");
+      return images;
+    }
     images.patches_of_side = patches_of_side(vision, side);
     const std::int64_t patches = images.patches_of_side * images.patches_of_side;
     images.pixels = make_input(t::Op::empty, {options_.micro_batch * patches, vision.values_of_patch()}, DType::f32,
@@ -134,7 +139,7 @@ class TrainStep {
       case model::InputKind::tokens:
         if (architecture_.vision) batch.images = make_images();
         batch.inputs = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "input_ids");
-        if (architecture_.vision)
+        if (batch.images.grids)
           batch.images.kinds = make_input(t::Op::empty, {samples, options_.seq_len}, DType::i64, "mm_token_type_ids");
         if (options_.code != nullptr)
           batch.labels = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "labels");
@@ -290,6 +295,11 @@ std::int64_t positions_of(const model::Architecture& architecture, const TrainOp
 Expected<void> check_vision(const model::Vision& vision, const TrainOptions& options) {
   if (options.kernels == Kernels::cpu)
     return fail(ErrorCode::unsupported, "--kernels", "cpu with a vision-language model is not in this version");
+  if (vision.whole_images && options.image_size != vision.size) {
+    return fail(ErrorCode::invalid_argument, "--image-size",
+                fmt::format("{} pixels, but the processor makes every image one of {}; leave it out",
+                            options.image_size, vision.size));
+  }
   const std::int64_t side = resized_side(vision, options.image_size, options.image_max_pixels);
   const std::int64_t tokens = tokens_of_image(vision, side);
   if (tokens + model::kTokensBeforeImage <= options.seq_len) return {};

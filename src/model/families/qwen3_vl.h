@@ -7,5 +7,8 @@ namespace ullage::model {
 
 Expected<Architecture> build_qwen3_vl(const JsonObject& config);
 Output forward_qwen3_vl(Modules& modules, const Architecture& architecture, Batch batch);
+// With a mixture of experts for text.
+Expected<Architecture> build_qwen3_vl_moe(const JsonObject& config);
+Output forward_qwen3_vl_moe(Modules& modules, const Architecture& architecture, Batch batch);
 
 }  // namespace ullage::model

@@ -129,7 +129,7 @@ Tensor multimodal_model(Modules& m, const Architecture& arch, const Tensor& ids,
   const Tensor positions = qwen_token_positions(m, arch, images, ids);
   return call(
       [&](Tensor x, Tensor position_ids) {
-        return run_text_model(m, arch, std::move(x), std::move(position_ids), text_layer);
+        return run_text_model(m, arch, std::move(x), std::move(position_ids), {text_layer, false, nullptr});
       },
       placed.embeds, positions);
 }

@@ -41,6 +41,8 @@ Architecture join(Architecture tower, Architecture text, std::string_view family
   for (LayerKind& kind : out.kinds) kind.attention.caches = true;
   out.family = family;
   out.vision = tower.vision;
+  out.tower = tower.tower;
+  out.projector = tower.projector;
   out.encoder_layers = tower.encoder_layers;
   out.encoder_at = tower.encoder_at;
   out.encoder_prefix = tower.encoder_prefix;
@@ -85,25 +87,25 @@ Placed place_images(Modules& m, const Tensor& ids, Tensor embeds, Tensor images,
   return out;
 }
 
-Tensor run_text_model(Modules& m, const Architecture& arch, Tensor embeds, Tensor position_ids, LayerFunction layer,
-                      const BetweenLayers& between) {
+Tensor run_text_model(Modules& m, const Architecture& arch, Tensor embeds, Tensor position_ids, const TextRun& run) {
   std::vector<Tensor> masks;
   MaskSource source;
-  source.positions = false;
+  source.positions = run.shares_positions;
   for (const auto& window : arch.mask_windows) masks.push_back(m.causal_mask(window, embeds, source));
   Tensor hidden = embeds;
   Tensor output;  // of a layer, which stays bound until the next one's
+  const Tensor shared = run.shares_positions ? position_ids : Tensor{};
   const RotaryTables rotary = m.rotary(arch.rotary, hidden, position_ids);
   for (std::int64_t i = arch.encoder_layers; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
     output = m.layer(
         i,
-        [&m, &kind, layer, rotary, mask = masks[kind.attention.mask]](Tensor x, Tensor) {
+        [&m, &kind, layer = run.layer, rotary, mask = masks[kind.attention.mask], shared](Tensor x, Tensor) {
           return layer(m, kind, std::move(x), rotary, mask);
         },
         hidden);
     hidden = output;
-    if (between) hidden = between(i - arch.encoder_layers, hidden);
+    if (run.between) hidden = run.between(i - arch.encoder_layers, hidden);
   }
   hidden = call([&](Tensor x) { return m.norm(arch.final_norm, x); }, hidden);
   for (Tensor& mask : masks) mask.reset();

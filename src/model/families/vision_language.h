@@ -28,10 +28,15 @@ struct Placed {
 // then masked_scatter.
 Placed place_images(Modules& m, const Tensor& ids, Tensor embeds, Tensor images, bool knows_videos);
 
-// The text model's layers and its last norm; `position_ids` as its rotary embedding takes them.
-using BetweenLayers = std::function<Tensor(std::int64_t layer, Tensor hidden)>;
-Tensor run_text_model(Modules& m, const Architecture& arch, Tensor embeds, Tensor position_ids, LayerFunction layer,
-                      const BetweenLayers& between = nullptr);
+// The text model's layers and its last norm, behind the rotary embedding of `position_ids`.
+struct TextRun {
+  LayerFunction layer = nullptr;
+  // The functions that make masks, and the layers, are given the positions, too.
+  bool shares_positions = false;
+  // What becomes of a layer's output; may be empty.
+  std::function<Tensor(std::int64_t layer, Tensor hidden)> between;
+};
+Tensor run_text_model(Modules& m, const Architecture& arch, Tensor embeds, Tensor position_ids, const TextRun& run);
 
 // Logits and loss.
 Output finish_language_model(Modules& m, const Architecture& arch, const Tensor& hidden, const Batch& batch);
