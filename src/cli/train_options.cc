@@ -116,7 +116,8 @@ Expected<void> check_loss(const Arguments& arguments, const model::Architecture&
   if (is_image(architecture)) {
     return fail(ErrorCode::invalid_argument, "--loss", "fused belongs to language models; leave it out");
   }
-  if (architecture.encoder_layers > 0) return not_in_this_version("--loss", "fused for an encoder-decoder");
+  if (architecture.encoder_layers > 0 && !architecture.vision)
+    return not_in_this_version("--loss", "fused for an encoder-decoder");
   if (arguments.text("--precision").starts_with("amp-")) return not_in_this_version("--loss", "fused under autocast");
   if (architecture.head.bias) return not_in_this_version("--loss", "fused with a head that has a bias");
   return {};

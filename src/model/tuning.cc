@@ -105,6 +105,7 @@ std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tunin
   parts.push_back({{module + ".lora_A.weight", {rank, in}, {}}, tuning.tuner != Tuner::lora_fa});
   parts.push_back({{module + ".lora_B.weight", {out, rank}, {}}, true});
   if (tuning.tuner == Tuner::dora) parts.push_back({{module + ".lora_magnitude_vector.weight", {out}, {}}, true});
+  for (AdapterPart& part : parts) part.parameter.unused = weight.unused;
   return parts;
 }
 

@@ -76,8 +76,9 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --lora 0", "--lora: '0' is not a whole number from 1 to 65536"},
     {"train gpt2 --lora 8 --lora-dropout 1", "--lora-dropout: must be less than 1"},
     {"train gpt2 --lora 8 --freeze wte", "--freeze: contradicts --lora, which freezes the whole model; leave it out"},
-    {"train gpt2 --freeze wte,wpe,h,ln_f",
-     "--freeze: 'h' fits no module; known are wte, wpe, ln_f, lm_head, ln_1, c_attn, c_proj, ln_2, c_fc"},
+    {"train gpt2 --freeze wte,wpe,h,ln_f", "--freeze: nothing is left to train; name fewer modules"},
+    {"train gpt2 --freeze hh",
+     "--freeze: 'hh' fits no module; known are wte, wpe, ln_f, lm_head, ln_1, c_attn, c_proj, ln_2, c_fc"},
     {"train gpt2 --freeze wte,wpe,ln_1,ln_2,attn,mlp,ln_f", "--freeze: nothing is left to train; name fewer modules"},
     {"train gpt2 --quantize-base nf4", "--quantize-base: leaves nothing to train; add --lora RANK"},
     {"train gpt2 --prepare-kbit", "--prepare-kbit: prepares a quantised model; add --quantize-base"},
@@ -141,6 +142,12 @@ constexpr Wrong kValues[] = {
      "--image-size than 448"},
     {"train Qwen/Qwen2.5-VL-3B-Instruct --kernels cpu",
      "--kernels: cpu with a vision-language model is not in this version"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --loss fused",
+     "--loss: fused with a vision-language model is not in this version"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --micro-batch 1000",
+     "--micro-batch: 1000 images of 448 pixels a side, in 25 windows each, are more than can be followed; use a "
+     "smaller "
+     "micro-batch or smaller images"},
     {"train Qwen/Qwen2.5-VL-3B-Instruct --video-max-frames 8", "--video-max-frames: is not in this version"},
     {"train Qwen/Qwen2-VL-2B-Instruct --lora 8 --lora-targets proj",
      "--lora-targets: fits the convolution model.visual.patch_embed.proj too, whose adapter is not in this version; "
@@ -237,7 +244,8 @@ TEST_F(WrongFiles, WithoutModelType) {
 
 TEST_F(WrongFiles, UnknownModelType) {
   const std::string file = write("config.json", "{\"model_type\": \"lama\"}");
-  expect_error(run({"train", file}), file + ": model_type: model type 'lama' is not modelled; did you mean llama?");
+  expect_error(run({"train", file}),
+               file + ": model_type: model type 'lama' is not modelled; did you mean llama or llava?");
 }
 
 TEST_F(WrongFiles, TwoGigabytesAreRefusedUnread) {

@@ -25,6 +25,7 @@ std::ptrdiff_t tensors_of_projector(Kernels kernels) {
   EXPECT_TRUE(architecture) << to_string(architecture.error());
   engines::pytorch::TrainOptions options;
   options.kernels = kernels;
+  options.micro_batch = 2;
   options.seq_len = 64;
   options.image_size = 56;
   options.step = engines::pytorch::Step::forward;

@@ -39,7 +39,7 @@ constexpr Wrong kTypes[] = {
     {"{}", "c.json: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": null})", "c.json: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": 7})", "c.json: model_type: expected a text"},
-    {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama?"},
+    {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama or llava?"},
     {R"({"model_type": "mixtrall"})",
      "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mixtral or mistral?"},
     {R"({"model_type": "zzzzzzzz"})",
@@ -155,7 +155,7 @@ constexpr Wrong kVisionLanguage[] = {
     {R"({"model_type": "qwen3_vl", "vision_config": {"deepstack_visual_indexes": [5, 5]}})",
      "c.json: vision_config: deepstack_visual_indexes: 5 names no block, or one again, of 27; give each block once"},
     {R"({"model_type": "llava", "vision_feature_layer": [-2, -5]})",
-     "c.json: vision_feature_layer: [-2,-5] is no number of one of 25 outputs; several are not in this version"},
+     "c.json: vision_feature_layer: [...] is no number of one of 25 outputs; several are not in this version"},
     {R"({"model_type": "llava", "text_config": {"model_type": "gpt2"}})",
      "c.json: text_config: model_type: a text model of type 'gpt2' behind this tower is not in this version; known are "
      "llama, mistral and qwen2"},

@@ -218,6 +218,15 @@ std::size_t dims(const OperatorRow& row, std::size_t input) {
   return row.json.at("inputs").at(input).at("shape").size();
 }
 
+bool contiguous(const Json& input) {
+  std::int64_t expected = 1;
+  for (std::size_t i = input.at("shape").size(); i-- > 0;) {
+    if (input.at("strides")[i] != expected && input.at("shape")[i] != 1) return false;
+    expected *= input.at("shape")[i].get<std::int64_t>();
+  }
+  return true;
+}
+
 // Forms of an operator that ops.h does not offer.
 std::string missing_form(const OperatorRow& row) {
   const Json& attrs = row.attrs();
@@ -228,6 +237,9 @@ std::string missing_form(const OperatorRow& row) {
   if (op == "cross_entropy" && !attrs.empty()) return "cross_entropy summed or smoothed";
   if (op == "batch_norm" && !attrs.at("training").get<bool>()) return "batch_norm in evaluation";
   if (op == "matmul" && dims(row, 1) == 2) return "matmul with a matrix on the right";
+  if (op == "linear" && row.json.at("inputs").size() == 2 && !contiguous(row.json.at("inputs")[0]))
+    return "linear without bias of an input that is not contiguous";
+  if (op == "rows_by_host" && row.mode() == "recompute") return "a list on the host inside of a checkpoint";
   if (op == "causal_lm_loss" && row.mode() == "recompute") return "a loss inside of a checkpoint";
   if ((op == "cat" || op == "linear") && mixes_types(row)) return op + " of several types";
   if (has_scalar_tensor(row) && mixes_types(row)) return "an operand without dimensions, of another type";

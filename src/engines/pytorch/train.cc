@@ -291,18 +291,38 @@ std::int64_t positions_of(const model::Architecture& architecture, const TrainOp
   return options.seq_len;
 }
 
+// Images, and the windows in them, are followed one by one.
+constexpr std::int64_t kMostWindows = 1 << 14;
+
+Expected<void> check_images_fit(const model::Vision& vision, std::int64_t side, const TrainOptions& options) {
+  const std::int64_t patches = model::patches_of_side(vision, side);
+  const std::int64_t windows_of_side = vision.window > 0 ? patches / vision.merge / vision.window + 1 : 1;
+  const double windows = static_cast<double>(options.micro_batch) * static_cast<double>(windows_of_side) *
+                         static_cast<double>(windows_of_side);
+  const double pixel_bytes = static_cast<double>(options.micro_batch) * static_cast<double>(patches) *
+                             static_cast<double>(patches) * static_cast<double>(vision.values_of_patch()) *
+                             size_of(DType::f32);
+  if (windows <= static_cast<double>(kMostWindows) && pixel_bytes <= model::kMostBytes) return {};
+  return fail(ErrorCode::invalid_argument, "--micro-batch",
+              fmt::format("{} images of {} pixels a side, in {} windows each, are more than can be followed; use a "
+                          "smaller micro-batch or smaller images",
+                          options.micro_batch, side, windows_of_side * windows_of_side));
+}
+
 // Each sequence holds one image.
 Expected<void> check_vision(const model::Vision& vision, const TrainOptions& options) {
   if (options.kernels == Kernels::cpu)
     return fail(ErrorCode::unsupported, "--kernels", "cpu with a vision-language model is not in this version");
+  if (options.loss == Loss::fused)
+    return fail(ErrorCode::unsupported, "--loss", "fused with a vision-language model is not in this version");
   if (vision.whole_images && options.image_size != vision.size) {
     return fail(ErrorCode::invalid_argument, "--image-size",
                 fmt::format("{} pixels, but the processor makes every image one of {}; leave it out",
                             options.image_size, vision.size));
   }
-  const std::int64_t side = resized_side(vision, options.image_size, options.image_max_pixels);
-  const std::int64_t tokens = tokens_of_image(vision, side);
-  if (tokens + model::kTokensBeforeImage <= options.seq_len) return {};
+  const std::int64_t side = model::resized_side(vision, options.image_size, options.image_max_pixels);
+  const std::int64_t tokens = model::tokens_of_image(vision, side);
+  if (tokens + model::kTokensBeforeImage <= options.seq_len) return check_images_fit(vision, side, options);
   return fail(
       ErrorCode::invalid_argument, "--seq-len",
       fmt::format("{} tokens hold no image of {} and the mark in front of it; use longer sequences or a smaller "

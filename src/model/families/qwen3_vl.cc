@@ -84,6 +84,18 @@ Output run(Modules& m, const Architecture& arch, LayerFunction layer, const Batc
   return finish_language_model(m, arch, hidden, batch);
 }
 
+// There may be fewer layers of text than mergers.
+void mark_unused_mergers(Architecture& arch, std::int64_t text_layers) {
+  for (std::size_t i = 0; i < arch.vision.deep_mergers.size(); ++i) {
+    if (static_cast<std::int64_t>(i) < text_layers) continue;
+    const PatchMerger& merger = arch.vision.deep_mergers[i];
+    for (const ParameterRef ref : {merger.norm.weight, merger.norm.bias, merger.up.weight, merger.up.bias,
+                                   merger.down.weight, merger.down.bias}) {
+      arch.parameters[static_cast<std::size_t>(ref.index)].unused = true;
+    }
+  }
+}
+
 using TextConfig = DecoderConfig (*)(Fields& fields);
 using TextKind = LayerKind (*)(const DecoderConfig& c, const LayerTraits& traits);
 
@@ -102,7 +114,9 @@ Expected<Architecture> build(const JsonObject& config, std::string_view family, 
   }
   if (auto fit = check_widths(vision_fields, "out_hidden_size", tower.out_hidden, c.hidden); !fit)
     return tl::unexpected<Error>(fit.error());
-  return join(qwen_tower(tower), decoder(c, family, NormKind::rms, kind), family);
+  Architecture out = join(qwen_tower(tower), decoder(c, family, NormKind::rms, kind), family);
+  mark_unused_mergers(out, c.layers);
+  return out;
 }
 
 }  // namespace
