@@ -37,7 +37,8 @@ Tensor text_positions(tensor::Context& context, std::int64_t tokens) {
 
 ImageFeatures qwen_image_features(Modules& m, const Architecture& arch, const Images& images) {
   tensor::Context& context = m.context();
-  const Tensor pixels = tensor::to(images.pixels, m.weight(arch.vision.patch_weight).dtype());
+  const DType dtype = m.weight(arch.vision.patch_weight).dtype();
+  const Tensor pixels = tensor::to(images.pixels, dtype);
   TowerOutput seen = call([&](Tensor x) { return forward_qwen_tower(m, arch, x, images); }, pixels);
   const tensor::Dims count{images.grids.size(0)};
   const std::int64_t side = images.patches_of_side / arch.vision.merge;
