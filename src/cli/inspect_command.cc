@@ -28,7 +28,7 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
                 "weights are floating-point numbers; choose fp32, bf16 or fp16");
   const bool image = architecture.input == model::InputKind::images;
   const std::string_view foreign = image ? "--seq-len" : "--image-size";
-  if (arguments.has(foreign))
+  if (!architecture.vision && arguments.has(foreign))
     return fail(
         ErrorCode::invalid_argument, std::string(foreign),
         fmt::format("{} takes {}", architecture.name, image ? "images; use --image-size" : "text; use --seq-len"));

@@ -33,6 +33,7 @@ constexpr OptionSpec kTrain[] = {
     {"--micro-batch", "B|max", Text::opt_micro_batch},
     {"--seq-len", "S|max", Text::opt_seq_len},
     {"--image-size", "N", Text::opt_image_size},
+    {"--image-max-pixels", "N", Text::opt_image_max_pixels},
     {"--grad-accum", "N", Text::opt_grad_accum},
     {"--global-batch", "G", Text::opt_global_batch},
     {"--step", "first|steady|forward", Text::opt_step, "first|steady|forward"},
@@ -74,7 +75,7 @@ constexpr OptionSpec kTrain[] = {
 };
 
 constexpr std::string_view kTrainLater =
-    "--engine-version --peft --nodes --interconnect --image-max-pixels --video-max-frames --weights-dtype "
+    "--engine-version --peft --nodes --interconnect --video-max-frames --weights-dtype "
     "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "

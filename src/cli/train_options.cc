@@ -88,6 +88,12 @@ Expected<void> check_version(const Arguments& arguments, std::string_view option
 
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
   constexpr std::array kOfLayers{"--attention", "--recompute", "--recompute-reentrant"};
+  const bool resizes = architecture.vision && !architecture.vision.whole_images;
+  if (!resizes && arguments.has("--image-max-pixels")) {
+    return fail(ErrorCode::invalid_argument, "--image-max-pixels",
+                fmt::format("{} resizes no images; leave this option out", architecture.name));
+  }
+  if (architecture.vision) return {};
   if (!is_image(architecture)) {
     if (!arguments.has("--image-size")) return {};
     return fail(ErrorCode::invalid_argument, "--image-size",
@@ -110,7 +116,8 @@ Expected<void> check_loss(const Arguments& arguments, const model::Architecture&
   if (is_image(architecture)) {
     return fail(ErrorCode::invalid_argument, "--loss", "fused belongs to language models; leave it out");
   }
-  if (architecture.encoder_layers > 0) return not_in_this_version("--loss", "fused for an encoder-decoder");
+  if (architecture.encoder_layers > 0 && !architecture.vision)
+    return not_in_this_version("--loss", "fused for an encoder-decoder");
   if (arguments.text("--precision").starts_with("amp-")) return not_in_this_version("--loss", "fused under autocast");
   if (architecture.head.bias) return not_in_this_version("--loss", "fused with a head that has a bias");
   return {};
@@ -184,6 +191,12 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
   }
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
+  if (architecture.vision) {
+    const std::int64_t side = model::resized_side(architecture.vision, o.image_size, o.image_max_pixels);
+    out.push_back({"image_size", o.image_size});
+    if (!architecture.vision.whole_images) out.push_back({"image_max_pixels", o.image_max_pixels});
+    out.push_back({"image_tokens", model::tokens_of_image(architecture.vision, side)});
+  }
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
                          {"global_batch", o.micro_batch * o.grad_accum},
                          {"step", a.text("--step", "steady")},
@@ -212,6 +225,11 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   else defaults.emplace_back("--seq-len", std::to_string(options.seq_len));
   if (options.code != nullptr && options.code->global_batch > 0 && !arguments.has("--global-batch"))
     defaults.emplace_back("--grad-accum", std::to_string(options.grad_accum));
+  if (architecture.vision) {
+    defaults.emplace_back("--image-size", std::to_string(options.image_size));
+    if (!architecture.vision.whole_images)
+      defaults.emplace_back("--image-max-pixels", std::to_string(options.image_max_pixels));
+  }
   defaults.emplace_back("--precision", "bf16");
   defaults.emplace_back("--optimizer", "adamw");
   defaults.emplace_back("--optimizer-impl", name_of(options.optimizer_impl));
@@ -246,12 +264,16 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   if (!tokens) return tl::unexpected<Error>(tokens.error());
   const auto pixels = image_size(arguments, architecture);
   if (!pixels) return tl::unexpected<Error>(pixels.error());
+  const auto most =
+      arguments.integer("--image-max-pixels", architecture.vision.most_pixels, 1, kMostPixels * kMostPixels);
+  if (!most) return tl::unexpected<Error>(most.error());
   const auto clip = arguments.number("--clip-grad", 0);
   if (!clip) return tl::unexpected<Error>(clip.error());
   out.micro_batch = batch->micro;
   out.grad_accum = batch->accumulated;
   out.seq_len = *tokens;
   out.image_size = *pixels;
+  out.image_max_pixels = *most;
   out.clip_grad = *clip;
   out.grad_scaler = arguments.has("--grad-scaler");
   out.kernels = choose(arguments, "--kernels", kKernels);
@@ -286,7 +308,8 @@ Expected<std::int64_t> sequence_length(const Arguments& arguments, const model::
 }
 
 Expected<std::int64_t> image_size(const Arguments& arguments, const model::Architecture& architecture) {
-  return arguments.integer("--image-size", architecture.image.size, 1, kMostPixels);
+  const std::int64_t usual = architecture.vision ? architecture.vision.size : architecture.image.size;
+  return arguments.integer("--image-size", usual, 1, kMostPixels);
 }
 
 Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const model::Architecture& architecture) {

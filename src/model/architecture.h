@@ -5,6 +5,7 @@
 // and names, never on a family.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,24 +16,9 @@
 #include "base/expected.h"
 #include "model/image.h"
 #include "model/parameter.h"
+#include "model/vision.h"
 
 namespace ullage::model {
-
-enum class NormKind : std::uint8_t {
-  rms,             // in fp32, back to the input's type, times the weight (Llama)
-  rms_one_plus,    // in fp32 times (1 + weight), then back (Gemma)
-  rms_cast_last,   // in fp32 times the weight as it is, then back (OLMo 2)
-  layer,           // the library's layer norm
-  layer_fp32,      // the same in fp32, then back (OLMo)
-  layer_composed,  // the layer norm written out in fp32 (Cohere)
-  rms_promoted,    // the mean square in fp32, which the quotient is promoted to, then the weight's type (T5)
-};
-
-struct Norm {
-  NormKind kind = NormKind::rms;
-  ParameterRef weight;
-  ParameterRef bias;
-};
 
 enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, gelu_new, quick_gelu, relu, tanh, sigmoid, linear };
 
@@ -78,9 +64,10 @@ struct Attention {
   bool softcaps = false;        // the eager path squashes scores by tanh
   bool clips = false;           // queries, keys and values are clamped in place
   bool eager_only = false;      // the module knows no fused kernel
-  bool clipped = false;         // the projection's results are clamped
-  Linear q, k, v;               // separate projections, or
-  Linear qkv;                   // one fused
+  bool caches = false;   // keys and values are kept as for generation, which nobody has told the module not to do
+  bool clipped = false;  // the projection's results are clamped
+  Linear q, k, v;        // separate projections, or
+  Linear qkv;            // one fused
   FusedHeads fused_heads = FusedHeads::in_sequence;
   Linear o;
   Norm q_norm, k_norm;  // may be empty
@@ -163,14 +150,18 @@ enum class RotaryForm : std::uint8_t {
   joined_neighbours,  // neighbouring dimensions of the part that is cut out are pairs; joined at the end (GLM-4)
   unzipped,           // neighbouring dimensions are pairs and come out as halves (deepseek_v3)
   narrow,             // tables of half the width for the two halves (gpt-oss)
+  wide,               // queries and keys are turned in fp32, the tables' type, and go back (towers of Qwen-VL)
+  sections,           // a table each for time, height and width, of which layers take sections (Qwen2-VL)
+  interleaved,        // the same three taken in turns before cos and sin (Qwen3-VL)
   complex,            // neighbouring dimensions are complex numbers, and the table, in fp32, too (deepseek_v2)
 };
 
 struct Rotary {
   std::int64_t dim = 0;  // rotated dimensions of a head; 0: no rotary embedding
   RotaryForm form = RotaryForm::halves;
-  bool recomputed = false;  // frequencies are computed anew in each forward pass, from nothing (phimoe)
-  std::size_t buffer = 0;   // index of its frequencies among the buffers; the original copy follows
+  std::array<std::int64_t, 3> sections{};  // pairs of a head that time, height and width turn
+  bool recomputed = false;                 // frequencies are computed anew in each forward pass, from nothing (phimoe)
+  std::size_t buffer = 0;                  // index of its frequencies among the buffers; the original copy follows
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;
@@ -281,6 +272,8 @@ struct Architecture {
   Image image;
   VisionTower tower;
   Ear ear;
+  Vision vision;
+  Mlp projector;  // from a tower's tokens to the text's
   std::vector<Note> notes;
 
   // torchvision's networks are trees of modules; other image models have layers.

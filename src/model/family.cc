@@ -28,6 +28,7 @@
 #include "model/families/granitemoe.h"
 #include "model/families/internlm2.h"
 #include "model/families/llama.h"
+#include "model/families/llava.h"
 #include "model/families/minimax_m2.h"
 #include "model/families/mixtral.h"
 #include "model/families/mpt.h"
@@ -38,8 +39,10 @@
 #include "model/families/phi3.h"
 #include "model/families/phimoe.h"
 #include "model/families/qwen.h"
+#include "model/families/qwen3_vl.h"
 #include "model/families/qwen_moe.h"
 #include "model/families/qwen_v1.h"
+#include "model/families/qwen_vl.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -83,6 +86,7 @@ constexpr std::array kFamilies{
     Family{"granitemoe", build_granitemoe, forward_granitemoe},
     Family{"internlm2", build_internlm2, forward_internlm2},
     Family{"llama", build_llama, forward_llama},
+    Family{"llava", build_llava, forward_llava},
     Family{"minimax_m2", build_minimax_m2, forward_minimax_m2},
     Family{"mistral", build_mistral, forward_llama},
     Family{"mixtral", build_mixtral, forward_mixtral},
@@ -98,9 +102,13 @@ constexpr std::array kFamilies{
     Family{"phimoe", build_phimoe, forward_phimoe},
     Family{"qwen", build_qwen, forward_qwen},
     Family{"qwen2", build_qwen2, forward_llama},
+    Family{"qwen2_5_vl", build_qwen2_5_vl, forward_qwen2_vl},
     Family{"qwen2_moe", build_qwen2_moe, forward_qwen2_moe},
+    Family{"qwen2_vl", build_qwen2_vl, forward_qwen2_vl},
     Family{"qwen3", build_qwen3, forward_qwen3},
     Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
+    Family{"qwen3_vl", build_qwen3_vl, forward_qwen3_vl},
+    Family{"qwen3_vl_moe", build_qwen3_vl_moe, forward_qwen3_vl_moe},
     Family{"roberta", build_roberta, forward_roberta},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},

@@ -22,12 +22,13 @@ auto call(Function&& function, Arguments... arguments) {
   return std::apply(function, held);
 }
 
-// cos and sin of the rotary embedding, [1, seq, dim] in the type of their form; empty without one. Where the form is
-// complex, `cos` holds both.
+// cos and sin of the rotary embedding, [1, seq, dim] in the type of their form ([3, batch, seq, dim] with sections);
+// empty without one. Where the form is complex, `cos` holds both.
 struct RotaryTables {
   Tensor cos;
   Tensor sin;
   RotaryForm form = RotaryForm::halves;
+  std::array<std::int64_t, 3> sections{};  // as in Rotary
 };
 
 // What an attention function returns: output [batch, seq, heads, dim] and, where they were made, the probabilities.
@@ -87,6 +88,12 @@ class Modules {
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;
 
+  // Puts key and value into the cache that the model returns with its output: copies take their place. Not where layers
+  // are checkpointed.
+  virtual void cache(const Attention& module, Tensor& key, Tensor& value) = 0;
+  // Keeps a tensor beyond the forward pass, in place of the one before.
+  virtual void remember(Tensor tensor) = 0;
+
   // Whether layers are checkpointed.
   virtual bool checkpoints() const = 0;
   // Runs one layer, checkpointed where the set-up says so.
@@ -109,17 +116,26 @@ class Modules {
   virtual Tensor classification_loss(Tensor logits, Tensor labels) = 0;
 };
 
+// One image for each sequence, all of one size.
+struct Images {
+  Tensor pixels;  // [patches, values of a patch] in fp32, or [batch, channels, height, width]
+  Tensor grids;   // frames, height and width in patches, [batch, 3]
+  Tensor kinds;   // of the tokens: text or image, [batch, seq]
+  std::int64_t patches_of_side = 0;
+};
+
 // What a forward pass is given. Labels may be empty: then there is no loss.
 struct Batch {
   Tensor inputs;  // token ids [batch, seq], images [batch, channels, height, width] or sound [batch, mels, frames]
   Tensor labels;
+  Images images;  // of a vision-language model
 };
 
 // What the model returns; the caller owns it, so the logits live until it lets go.
 struct Output {
   Tensor loss;
   Tensor logits;
-  Tensor encoder_hidden;  // of an encoder-decoder
+  Tensor encoder_hidden;  // of an encoder-decoder; of a tower, what was put among the text
 };
 
 }  // namespace ullage::model

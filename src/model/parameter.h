@@ -45,7 +45,7 @@ struct ParameterRef {
 };
 
 // The class of module that a weight belongs to, as far as adapters ask for it.
-enum class ModuleKind : std::uint8_t { other, linear, conv1d, embedding };
+enum class ModuleKind : std::uint8_t { other, linear, conv1d, embedding, convolution };
 
 struct Parameter {
   std::string name;                     // "model.norm.weight", or within a layer "self_attn.q_proj.weight"
@@ -64,6 +64,22 @@ struct Buffer {
   DType dtype = DType::f32;
   bool in_model_dtype = false;  // converted with the weights instead of keeping `dtype`
   bool persistent = false;      // stored in checkpoints
+};
+
+enum class NormKind : std::uint8_t {
+  rms,             // in fp32, back to the input's type, times the weight (Llama)
+  rms_one_plus,    // in fp32 times (1 + weight), then back (Gemma)
+  rms_cast_last,   // in fp32 times the weight as it is, then back (OLMo 2)
+  layer,           // the library's layer norm
+  layer_fp32,      // the same in fp32, then back (OLMo)
+  layer_composed,  // the layer norm written out in fp32 (Cohere)
+  rms_promoted,    // the mean square in fp32, which the quotient is promoted to, then the weight's type (T5)
+};
+
+struct Norm {
+  NormKind kind = NormKind::rms;
+  ParameterRef weight;
+  ParameterRef bias;
 };
 
 struct Embedding {

@@ -105,6 +105,7 @@ std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tunin
   parts.push_back({{module + ".lora_A.weight", {rank, in}, {}}, tuning.tuner != Tuner::lora_fa});
   parts.push_back({{module + ".lora_B.weight", {out, rank}, {}}, true});
   if (tuning.tuner == Tuner::dora) parts.push_back({{module + ".lora_magnitude_vector.weight", {out}, {}}, true});
+  for (AdapterPart& part : parts) part.parameter.unused = weight.unused;
   return parts;
 }
 
@@ -124,8 +125,11 @@ class Planner {
 
   Expected<TuningPlan> plan() {
     TuningPlan out;
-    out.globals = roles(architecture_.parameters);
-    for (const LayerKind& kind : architecture_.kinds) out.kinds.push_back(roles(kind.parameters));
+    out.globals = roles(architecture_.parameters, "");
+    for (std::size_t kind = 0; kind < architecture_.kinds.size(); ++kind) {
+      out.kinds.push_back(roles(architecture_.kinds[kind].parameters, prefix_of(kind)));
+    }
+    if (error_) return tl::unexpected<Error>(*error_);
     out.adapted = tuning_.tuner != Tuner::none;
     out.base = tuning_.base;
     out.all_train = !out.adapted && tuning_.frozen.empty() && !tuning_.marked;
@@ -142,6 +146,8 @@ class Planner {
  private:
   bool is_target(const Parameter& parameter, std::string_view module) {
     if (tuning_.tuner == Tuner::none) return false;
+    const bool convolves = parameter.module == ModuleKind::convolution && !all_linear_;
+    if (convolves && targets_.matches(module, is_called)) refuse_convolution(module);
     if (!is_linear(parameter)) return false;
     if (!module.ends_with("lm_head")) add_once(linears_, last_part(module));
     if (all_linear_) return &parameter != head();
@@ -157,13 +163,32 @@ class Planner {
   // The output embeddings, which all-linear leaves out; a classifier is none.
   const Parameter* head() const { return architecture_.input == InputKind::images ? nullptr : last(); }
 
-  std::vector<ParameterRole> roles(const std::vector<Parameter>& parameters) {
+  // What stands in front of the names of a kind's modules; a star for the number of the layer.
+  std::string prefix_of(std::size_t kind) const {
+    const auto first = architecture_.layers.begin();
+    const auto end = first + architecture_.encoder_layers;
+    const bool encodes = std::find(first, end, static_cast<std::uint8_t>(kind)) != end;
+    return (encodes ? architecture_.encoder_prefix : architecture_.layer_prefix) + "*.";
+  }
+
+  void refuse_convolution(std::string_view module) {
+    if (!error_) {
+      error_ = Error{ErrorCode::unsupported,
+                     fmt::format("fits the convolution {} too, whose adapter is not in this "
+                                 "version; name modules by more of their path",
+                                 module),
+                     "--lora-targets"};
+    }
+  }
+
+  std::vector<ParameterRole> roles(const std::vector<Parameter>& parameters, const std::string& prefix) {
     std::vector<ParameterRole> out(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const std::string_view module = module_of(parameters[i].name);
       add_once(modules_, last_part(module));
       ParameterRole& role = out[i];
-      role.trains = tuning_.tuner == Tuner::none && !frozen_.matches(module, lies_in) && !parameters[i].frozen;
+      role.trains = tuning_.tuner == Tuner::none && !parameters[i].frozen &&
+                    !frozen_.matches(prefix + std::string(module), lies_in);
       role.copied = saved_.matches(module, ends_with);
       role.quantised = tuning_.base != BaseFormat::plain && is_linear(parameters[i]) &&
                        (tuning_.head_too || &parameters[i] != last());
@@ -182,6 +207,7 @@ class Planner {
   const Tuning& tuning_;
   Wanted targets_, saved_, frozen_;
   bool all_linear_;
+  std::optional<Error> error_;
   std::vector<std::string_view> modules_;  // last parts of the names that there are
   std::vector<std::string_view> linears_;
 };

@@ -13,8 +13,8 @@
 namespace ullage::report {
 namespace {
 
-constexpr std::array<std::string_view, 8> kProducts{
-    "mm", "addmm", "bmm", "baddbmm", "grouped_mm", "conv2d", "flash_attention", "efficient_attention"};
+constexpr std::array<std::string_view, 9> kProducts{
+    "mm", "addmm", "bmm", "baddbmm", "grouped_mm", "conv2d", "conv3d", "flash_attention", "efficient_attention"};
 
 std::vector<std::int64_t> shape_of(const model::Parameter& parameter) {
   std::vector<std::int64_t> out;

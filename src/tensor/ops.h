@@ -31,6 +31,8 @@ Tensor select(Tensor x, int dim, std::int64_t index);  // one index, without the
 std::vector<Tensor> split(Tensor x, std::int64_t size, int dim);
 // One for each of `sizes`, which add up to the whole.
 std::vector<Tensor> split(Tensor x, std::span<const std::int64_t> sizes, int dim);
+// One for each index of `dim`, without it.
+std::vector<Tensor> unbind(Tensor x, int dim);
 // fp32 [..., 2] as complex64 [...] and back.
 Tensor view_as_complex(Tensor x);
 Tensor view_as_real(Tensor x);
@@ -117,10 +119,11 @@ struct Ranked {
   Tensor values;
   Tensor indices;  // int64, no gradient
 };
-Ranked topk(Tensor x, std::int64_t k);     // over the last dimension
-Ranked max_last(Tensor x, bool keep);      // over the last dimension
-Ranked sort(Tensor x);                     // integers only: no gradient
-Tensor index_rows(Tensor x, Tensor rows);  // x[rows], rows of any sizes
+Ranked topk(Tensor x, std::int64_t k);                   // over the last dimension
+Ranked max_last(Tensor x, bool keep);                    // over the last dimension
+Ranked sort(Tensor x);                                   // integers only: no gradient
+Tensor index_rows(Tensor x, Tensor rows);                // x[rows], rows of any sizes
+Tensor index_rows_by_host(Tensor x, std::int64_t rows);  // x[rows] with a list of rows that lives on the host
 // Zeros, [rows, n], with each row of x added to the row that `rows` names; only x has a gradient.
 Tensor index_add(Tensor x, Tensor rows, std::int64_t into);
 Tensor gather_last(Tensor x, Tensor indices);      // along the last dimension
@@ -131,6 +134,8 @@ Tensor scatter_value(Tensor x, Tensor indices);    // x with a number at each ro
 Tensor mixer_multiplier(Tensor scores, Tensor picked, Tensor chosen, Tensor gates, Tensor factor);
 Tensor masked_fill(Tensor x, Tensor mask);
 void masked_fill_in_place(const Tensor& x, Tensor mask);  // recorded
+// x with the elements of `source`, one after the other, where `mask` says so; the mask is broadcast.
+Tensor masked_scatter(Tensor x, Tensor mask, Tensor source);
 Tensor sum_dim(Tensor x, int dim, bool keep);
 // x *= factor, which has no gradient; recorded. The second one does so through a view of x in the factor's shape.
 void mul_in_place(const Tensor& x, Tensor factor);
@@ -165,6 +170,8 @@ struct Convolution {
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias, Convolution options);
 // x [n, channels, length], weight [out, in/groups, kernel].
 Tensor conv1d(Tensor x, Tensor weight, Tensor bias, Convolution options);
+// x [n, channels, depth, h, w] by a kernel as large as itself, weight [out, channels, depth, h, w]: [n, out, 1, 1, 1].
+Tensor conv3d_whole(Tensor x, Tensor weight, Tensor bias);
 // Training mode: the running statistics, [channels] each, are updated in place and saved; on CUDA those of the batch
 // are fp32 for half precision.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, Tensor running_mean, Tensor running_var);

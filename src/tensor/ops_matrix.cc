@@ -235,6 +235,16 @@ bool goes_by_batch(const Tensor& x, const Tensor& weight) {
   return x.dim() == 3 && !weight.requires_grad() && !folds(x);
 }
 
+// What torch makes of an input that it cannot fold for nothing: a product, to which the bias is added; in place but for
+// a tracer's tensors (native/Linear.cpp).
+Tensor linear_apart(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor turned = transpose(weight, 0, 1);
+  Tensor product = matmul(x, std::move(turned));
+  if (x.context().policy().traced) return add(std::move(product), bias);
+  iadd(product, bias);
+  return product;
+}
+
 }  // namespace
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
@@ -245,13 +255,10 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   // Who listens to gradients hears of the weight's only after its view's node, when those of the product are delivered.
   const bool listened_to = x.context().gradient_listener != nullptr;
   if (!listened_to && views_are_plain(x, weight, bias)) return linear_in_one(x, weight, bias);
+  if (bias && x.dim() == 3 && !x.contiguous()) return linear_apart(x, weight, bias);
   if (goes_by_batch(x, weight)) {
     Tensor turned = transpose(weight, 0, 1);
-    Tensor out = product_by_batch(x, turned);
-    if (!bias) return out;
-    if (x.context().policy().traced) return add(std::move(out), bias);
-    iadd(out, bias);
-    return out;
+    return product_by_batch(x, turned);
   }
   // Creation numbers decide when the weight's gradient is accumulated: the transposed view comes before the folding of
   // the input without a bias, behind it with one.

@@ -1,5 +1,6 @@
 // What routes tokens to experts: ranking, gathering and scattering rows, and products of groups of rows.
 #include "tensor/elementwise.h"
+#include "tensor/masked_rows.h"
 #include "tensor/record.h"
 
 namespace ullage::tensor {
@@ -42,6 +43,27 @@ Ranked rank_last(Op op, const Tensor& x, std::int64_t k, bool keep) {
 void index_rows_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor rows = unpack(node, 0);
   out[0] = into_zeros(Op::index_put, in[0], node.dims);
+}
+
+void index_rows_by_host_backward(Node& node, Gradients& in, Gradients& out) {
+  out[0] = into_zeros(Op::index_put, in[0], node.dims);
+}
+
+// Slot: the mask.
+void index_by_mask_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor mask = unpack(node, 0);
+  out[0] = into_zeros(Op::index_put, in[0], node.dims);
+}
+
+// Slot: the mask. The whole's gradient has zeros where the values went, whose own is what the mask picks.
+void put_by_mask_backward(Node& node, Gradients& in, Gradients& out) {
+  Context& context = *node.context;
+  const Tensor mask = unpack(node, 0);
+  if (node.wants(0)) {
+    const Tensor zeros = empty(context, Op::zeros, node.dims, in[0].dtype());
+    out[0] = empty(context, Op::index_put, in[0].sizes(), in[0].dtype());
+  }
+  if (node.wants(1)) out[1] = empty(context, Op::index, node.dims, in[0].dtype());
 }
 
 // Slots: the rows, and what was added, which only its sizes are wanted of.
@@ -194,6 +216,41 @@ Tensor index_rows(Tensor x_in, Tensor rows_in) {
   Dims sizes = rows.sizes();
   for (int i = 1; i < x.dim(); ++i) sizes.push_back(x.size(i));
   return record.finish(empty(context, Op::index, sizes, x.dtype()));
+}
+
+Tensor index_rows_by_host(Tensor x_in, std::int64_t rows) {
+  const Tensor x = std::move(x_in);
+  Context& context = x.context();
+  Recording record(context, index_rows_by_host_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  Dims sizes = x.sizes();
+  sizes[0] = rows;
+  Tensor on_card;
+  if (context.policy().cuda && !context.policy().traced) on_card = empty(context, Op::copy, {rows}, DType::i64);
+  return record.finish(empty(context, Op::index, sizes, x.dtype()));
+}
+
+Tensor index_by_mask(Tensor x_in, Tensor mask_in, std::int64_t rows) {
+  const Tensor x = std::move(x_in);
+  const Tensor mask = std::move(mask_in);
+  Context& context = x.context();
+  Recording record(context, index_by_mask_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  save_input(record.node(), mask);
+  Tensor numbers;  // of the true entries (TensorAdvancedIndexing.cpp, expandTensors)
+  if (context.policy().cuda && !context.policy().traced)
+    numbers = empty(context, Op::index, {rows, mask.dim()}, DType::i64);
+  return record.finish(empty(context, Op::index, {rows, x.size(-1)}, x.dtype()));
+}
+
+void put_by_mask(const Tensor& x, Tensor mask_in, Tensor values_in) {
+  const Tensor mask = std::move(mask_in);
+  const Tensor values = std::move(values_in);
+  Recording record(x.context(), put_by_mask_backward, {&x, &values});
+  if (record) record.node()->dims = values.sizes();
+  save_input(record.node(), mask);
+  x.context().record_op(Op::index_put, 0, 2 * values.bytes());
+  record.finish(x);
 }
 
 Tensor repeat_rows(Tensor x_in, std::int64_t times) {

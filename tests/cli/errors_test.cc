@@ -76,8 +76,9 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --lora 0", "--lora: '0' is not a whole number from 1 to 65536"},
     {"train gpt2 --lora 8 --lora-dropout 1", "--lora-dropout: must be less than 1"},
     {"train gpt2 --lora 8 --freeze wte", "--freeze: contradicts --lora, which freezes the whole model; leave it out"},
-    {"train gpt2 --freeze wte,wpe,h,ln_f",
-     "--freeze: 'h' fits no module; known are wte, wpe, ln_f, lm_head, ln_1, c_attn, c_proj, ln_2, c_fc"},
+    {"train gpt2 --freeze wte,wpe,h,ln_f", "--freeze: nothing is left to train; name fewer modules"},
+    {"train gpt2 --freeze hh",
+     "--freeze: 'hh' fits no module; known are wte, wpe, ln_f, lm_head, ln_1, c_attn, c_proj, ln_2, c_fc"},
     {"train gpt2 --freeze wte,wpe,ln_1,ln_2,attn,mlp,ln_f", "--freeze: nothing is left to train; name fewer modules"},
     {"train gpt2 --quantize-base nf4", "--quantize-base: leaves nothing to train; add --lora RANK"},
     {"train gpt2 --prepare-kbit", "--prepare-kbit: prepares a quantised model; add --quantize-base"},
@@ -130,6 +131,27 @@ constexpr Wrong kValues[] = {
     {"train gpt2 --image-size 224", "--image-size: openai-community/gpt2 takes text; use --seq-len"},
     {"train gpt2 --alloc-conf max_split_size_mb:10", "--alloc-conf: max_split_size_mb: must be greater than 20"},
     {"train gpt2 --timeline step.txt", "--timeline: expected FILE.pickle (a memory snapshot) or FILE.json (a trace)"},
+    {"train gpt2 --image-max-pixels 90000",
+     "--image-max-pixels: openai-community/gpt2 resizes no images; leave this option out"},
+    {"train llava-hf/llava-1.5-7b-hf --image-max-pixels 90000",
+     "--image-max-pixels: llava-hf/llava-1.5-7b-hf resizes no images; leave this option out"},
+    {"train llava-hf/llava-1.5-7b-hf --image-size 448",
+     "--image-size: 448 pixels, but the processor makes every image one of 336; leave it out"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --seq-len 256",
+     "--seq-len: 256 tokens hold no image of 256 and the mark in front of it; use longer sequences or a smaller "
+     "--image-size than 448"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --kernels cpu",
+     "--kernels: cpu with a vision-language model is not in this version"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --loss fused",
+     "--loss: fused with a vision-language model is not in this version"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --micro-batch 1000",
+     "--micro-batch: 1000 images of 448 pixels a side, in 25 windows each, are more than can be followed; use a "
+     "smaller "
+     "micro-batch or smaller images"},
+    {"train Qwen/Qwen2.5-VL-3B-Instruct --video-max-frames 8", "--video-max-frames: is not in this version"},
+    {"train Qwen/Qwen2-VL-2B-Instruct --lora 8 --lora-targets proj",
+     "--lora-targets: fits the convolution model.visual.patch_embed.proj too, whose adapter is not in this version; "
+     "name modules by more of their path"},
     {"train gpt2 --require-fit", "--require-fit: nothing to fit into; name a card with --gpu"},
     {"train gpt2 --used 1GiB", "--used: says something about a card; name it with --gpu"},
     {"train gpt2 --seq-len 1025", "--seq-len: 1025 tokens, but the model has learned positions for 1024 only"},
@@ -222,7 +244,8 @@ TEST_F(WrongFiles, WithoutModelType) {
 
 TEST_F(WrongFiles, UnknownModelType) {
   const std::string file = write("config.json", "{\"model_type\": \"lama\"}");
-  expect_error(run({"train", file}), file + ": model_type: model type 'lama' is not modelled; did you mean llama?");
+  expect_error(run({"train", file}),
+               file + ": model_type: model type 'lama' is not modelled; did you mean llama or llava?");
 }
 
 TEST_F(WrongFiles, TwoGigabytesAreRefusedUnread) {

@@ -154,6 +154,30 @@ TEST(TrainCommand, ColourOnlyWhereItIsWanted) {
   EXPECT_EQ(run({"train", "gpt2"}, terminal).out.find("\x1b["), std::string::npos);
 }
 
+TEST(TrainCommand, AnImageIsResizedCountedAndSaid) {
+  const Json whole = answer(
+      "train Qwen/Qwen2.5-VL-3B-Instruct --image-size 1000 --image-max-pixels 602112 --seq-len 1024 "
+      "--set num_hidden_layers=1 --set vision_config.depth=1");
+  EXPECT_EQ(whole["setup"]["image_size"], 1000);
+  EXPECT_EQ(whole["setup"]["image_max_pixels"], 602112);
+  EXPECT_EQ(whole["setup"]["image_tokens"], 27 * 27);
+  EXPECT_NE(whole["assumptions"].dump().find("resized to 756 pixels a side: 729 of its tokens"), std::string::npos)
+      << whole["assumptions"];
+  EXPECT_EQ(whole["warnings"], Json::array());
+}
+
+TEST(TrainCommand, ATowerIsFrozenByItsName) {
+  const std::string line =
+      "train Qwen/Qwen3-VL-2B-Instruct --image-size 256 --seq-len 256 --set text_config.num_hidden_layers=1";
+  const Json whole = answer(line);
+  const Json frozen = answer(line + " --freeze visual");
+  const Json head = answer(line + " --freeze visual,language_model.layers,embed_tokens");
+  EXPECT_EQ(whole["model"]["trainable_parameters"], whole["model"]["parameters"]);
+  EXPECT_EQ(frozen["model"]["trainable_parameters"],
+            head["model"]["trainable_parameters"].get<std::int64_t>() + 151936 * 2048 + 50336000)
+      << "the embeddings and one layer of the text";
+}
+
 TEST(TrainCommand, WithoutUnicodeEverythingIsAscii) {
   cli::Surroundings plain;
   plain.unicode = false;

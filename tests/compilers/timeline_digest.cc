@@ -108,6 +108,14 @@ constexpr Model kModels[] = {
      R"({"model_type":"qwen2","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":7,"use_sliding_window":true,"sliding_window":20,"max_window_layers":4})"},
     {"qwen3",
      R"({"model_type":"qwen3","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":7,"head_dim":48})"},
+    {"qwen2_vl",
+     R"({"model_type":"qwen2_vl","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":3,"rope_scaling":{"type":"mrope","mrope_section":[4,6,6]},"vision_config":{"depth":2,"embed_dim":64,"hidden_size":128,"num_heads":2,"patch_size":56}})"},
+    {"qwen2_5_vl",
+     R"({"model_type":"qwen2_5_vl","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":3,"rope_scaling":{"type":"mrope","mrope_section":[4,6,6]},"vision_config":{"depth":3,"hidden_size":64,"intermediate_size":100,"num_heads":2,"out_hidden_size":128,"patch_size":28,"window_size":112,"fullatt_block_indexes":[1]}})"},
+    {"qwen3_vl",
+     R"({"model_type":"qwen3_vl","text_config":{"hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":32,"vocab_size":1001,"num_hidden_layers":3},"vision_config":{"depth":3,"hidden_size":64,"intermediate_size":100,"num_heads":2,"out_hidden_size":128,"patch_size":32,"num_position_embeddings":64,"deepstack_visual_indexes":[0,2]}})"},
+    {"llava",
+     R"({"model_type":"llava","text_config":{"hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"vocab_size":1001,"num_hidden_layers":3},"vision_config":{"hidden_size":64,"image_size":224,"patch_size":56,"intermediate_size":100,"num_attention_heads":2,"num_hidden_layers":3}})"},
     {"smollm3",
      R"({"model_type":"smollm3","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":15,"no_rope_layer_interval":2})"},
     {"stablelm",
@@ -257,7 +265,9 @@ bool print(const std::string& name, const Json& config, const TrainOptions& give
   const TrainOptions& options = coded->options;
   // What an encoder-decoder's own code does not offer.
   const bool refused = options.recompute_reentrant || options.loss == engines::pytorch::Loss::none;
-  if (architecture->encoder_layers > 0 && refused) return true;
+  const bool sees = static_cast<bool>(architecture->vision);
+  if (architecture->encoder_layers > 0 && !sees && refused) return true;
+  if (sees && options.kernels == engines::pytorch::Kernels::cpu) return true;
   for (const bool splice : {false, true}) {
     const auto run = engines::pytorch::run_train_step(*architecture, options, splice);
     if (!run) return std::fprintf(stderr, "%s: %s\n", name.c_str(), to_string(run.error()).c_str()), false;

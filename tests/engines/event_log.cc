@@ -114,6 +114,7 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--micro-batch") o.micro_batch = std::stoll(value);
     else if (key == "--seq-len") o.seq_len = std::stoll(value);
     else if (key == "--image-size") o.image_size = std::stoll(value);
+    else if (key == "--image-max-pixels") o.image_max_pixels = std::stoll(value);
     else if (key == "--grad-accum") o.grad_accum = std::stoll(value);
     else if (key == "--precision") read_precision(o, value);
     else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;

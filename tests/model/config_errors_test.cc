@@ -39,7 +39,7 @@ constexpr Wrong kTypes[] = {
     {"{}", "c.json: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": null})", "c.json: model_type: missing; is this the configuration of a model?"},
     {R"({"model_type": 7})", "c.json: model_type: expected a text"},
-    {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama?"},
+    {R"({"model_type": "lama"})", "c.json: model_type: model type 'lama' is not modelled; did you mean llama or llava?"},
     {R"({"model_type": "mixtrall"})",
      "c.json: model_type: model type 'mixtrall' is not modelled; did you mean mixtral or mistral?"},
     {R"({"model_type": "zzzzzzzz"})",
@@ -131,6 +131,39 @@ constexpr Wrong kImagesAndSound[] = {
      "c.json: apply_spec_augment: masks over the spectrum are not modelled; set it to false"},
 };
 INSTANTIATE_TEST_SUITE_P(ImagesAndSound, ConfigError, ::testing::ValuesIn(kImagesAndSound));
+
+constexpr Wrong kVisionLanguage[] = {
+    {R"({"model_type": "qwen2_vl"})",
+     "c.json: rope_scaling: mrope_section is missing; expected three numbers of pairs, for time, height and width, "
+     "that add up to half a head, 64"},
+    {R"({"model_type": "qwen2_vl", "rope_scaling": {"type": "mrope", "mrope_section": [16, 24]}})",
+     "c.json: rope_scaling: mrope_section is no list of three; expected three numbers of pairs, for time, height and "
+     "width, that add up to half a head, 64"},
+    {R"({"model_type": "qwen2_5_vl", "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 23]}})",
+     "c.json: rope_scaling: mrope_section adds up to 63; expected three numbers of pairs, for time, height and width, "
+     "that add up to half a head, 64"},
+    {R"({"model_type": "qwen2_5_vl", "vision_config": {"window_size": 20}})",
+     "c.json: vision_config: window_size: 20 pixels hold no token"},
+    {R"({"model_type": "qwen2_5_vl", "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}})",
+     "c.json: vision_config: out_hidden_size: 3584, but the text model's tokens have 8192; make them equal"},
+    {R"({"model_type": "qwen2_5_vl", "vision_config": {"num_heads": 512}})",
+     "c.json: vision_config: num_heads: makes heads of 7; the rotary embedding turns pairs of rows and of columns, set "
+     "a "
+     "number that makes heads a multiple of 4"},
+    {R"({"model_type": "qwen2_5_vl", "vision_config": {"fullatt_block_indexes": "all"}})",
+     "c.json: vision_config: fullatt_block_indexes: \"all\" is no list of numbers of blocks"},
+    {R"({"model_type": "qwen3_vl", "vision_config": {"deepstack_visual_indexes": [5, 5]}})",
+     "c.json: vision_config: deepstack_visual_indexes: 5 names no block, or one again, of 27; give each block once"},
+    {R"({"model_type": "llava", "vision_feature_layer": [-2, -5]})",
+     "c.json: vision_feature_layer: [...] is no number of one of 25 outputs; several are not in this version"},
+    {R"({"model_type": "llava", "text_config": {"model_type": "gpt2"}})",
+     "c.json: text_config: model_type: a text model of type 'gpt2' behind this tower is not in this version; known are "
+     "llama, mistral and qwen2"},
+    {R"({"model_type": "llava", "vision_config": {"model_type": "siglip_vision_model"}})",
+     "c.json: vision_config: model_type: a tower of type 'siglip_vision_model' is not in this version; known is "
+     "clip_vision_model"},
+};
+INSTANTIATE_TEST_SUITE_P(VisionLanguage, ConfigError, ::testing::ValuesIn(kVisionLanguage));
 
 constexpr Wrong kNames[] = {
     {R"({"model_type": "llama", "hidden_act": "sillu"})",

@@ -178,6 +178,15 @@ const std::map<std::string, Operator>& table() {
       {"slice", slice},
       {"split",
        [](Call& call) { return t::split(take(call, 0), whole(call.attrs, "size"), whole(call.attrs, "dim")); }},
+      {"unbind", [](Call& call) { return t::unbind(take(call, 0), whole(call.attrs, "dim")); }},
+      {"conv3d", [](Call& call) { return one(t::conv3d_whole(take(call, 0), take(call, 1), take(call, 2))); }},
+      {"masked_scatter",
+       [](Call& call) { return one(t::masked_scatter(take(call, 0), take(call, 1), take(call, 2))); }},
+      {"rows_by_host",
+       [](Call& call) {
+         const auto rows = static_cast<std::int64_t>(call.attrs.at("rows").size());
+         return one(t::index_rows_by_host(take(call, 0), rows));
+       }},
       {"conv2d",
        [](Call& call) {
          const t::Convolution options{whole(call.attrs, "stride", 1), whole(call.attrs, "padding"),
@@ -230,7 +239,9 @@ std::string missing_form(const OperatorRow& row) {
   if (op == "cross_entropy" && !attrs.empty()) return "cross_entropy summed or smoothed";
   if (op == "batch_norm" && !attrs.at("training").get<bool>()) return "batch_norm in evaluation";
   if (op == "matmul" && dims(row, 1) == 2) return "matmul with a matrix on the right";
-  if (op == "linear" && !contiguous(row.json.at("inputs")[0])) return "linear of an input that is not contiguous";
+  if (op == "linear" && row.json.at("inputs").size() == 2 && !contiguous(row.json.at("inputs")[0]))
+    return "linear without bias of an input that is not contiguous";
+  if (op == "rows_by_host" && row.mode() == "recompute") return "a list on the host inside of a checkpoint";
   if (op == "causal_lm_loss" && row.mode() == "recompute") return "a loss inside of a checkpoint";
   if ((op == "cat" || op == "linear") && mixes_types(row)) return op + " of several types";
   if (has_scalar_tensor(row) && mixes_types(row)) return "an operand without dimensions, of another type";

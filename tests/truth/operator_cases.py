@@ -99,6 +99,10 @@ def add_in_place(x, y):
     return x
 
 
+def rows_by_host(x, rows):
+    return x[torch.tensor(rows, device="cpu"), ...]
+
+
 OPERATORS = {
     "embedding": lambda ids, w, **a: F.embedding(ids, w, **a),
     "to": lambda x, dtype: x.to(getattr(torch, dtype)),
@@ -156,6 +160,10 @@ OPERATORS = {
     "avg_pool2d": lambda x, **a: F.avg_pool2d(x, **a),
     "adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, size),
     "add_in_place": add_in_place,
+    "conv3d": lambda x, w, b=None: F.conv3d(x, w, b, stride=w.shape[2:]),
+    "unbind": lambda x, dim: x.unbind(dim),
+    "masked_scatter": lambda x, mask, source: x.masked_scatter(mask, source),
+    "rows_by_host": rows_by_host,
 }
 
 FLOATS = (F32, BF16)
@@ -349,4 +357,17 @@ def images():
         yield Case("adaptive_avg_pool2d", [In((B, 6, 5, 5), t)], {"size": [7, 7]})
 
 
-GROUPS = {f.__name__: f for f in (elementwise, binary, reductions, products, norms, attentions, shapes, images)}
+def vision():
+    for t in FLOATS:
+        kernel = (3, 2, 4, 4)
+        for x in (data(6, *kernel, dtype=t), In((6, *kernel), t)):
+            yield Case("conv3d", [x, weight(8, *kernel, dtype=t)])
+            yield Case("conv3d", [x, weight(8, *kernel, dtype=t), weight(8, dtype=t)])
+        yield Case("unbind", [In((3, S, A, D), t)], {"dim": 0})
+        yield Case("unbind", [In((3, S, A, D), t, (1, 0, 2, 3))], {"dim": 0})
+        yield Case("masked_scatter", [In((B, S, H), t), data(B, S, 1, dtype=BOOL), In((5, H), t)])
+        yield Case("rows_by_host", [In((S, A, D), t)], {"rows": [3, 0, 5, 1, 4, 2]})
+        yield Case("rows_by_host", [In((S, H), t)], {"rows": [3, 0, 5, 1, 4, 2]})
+
+
+GROUPS = {f.__name__: f for f in (elementwise, binary, reductions, products, norms, attentions, shapes, images, vision)}

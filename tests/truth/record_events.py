@@ -37,6 +37,7 @@ from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch
 from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, configuration, device_of, inputs, language_loss,
                            language_model, parse_options)
+from vision_inputs import VISION_LANGUAGE
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
 even_routing.install()
@@ -85,7 +86,8 @@ def record(job):
     o = parse_options(job.args.split())
     device = device_of(o)
     F.scaled_dot_product_attention = ATTENTION[device]
-    watch = StorageWatch(on_new, device=device)
+    reads_back = not isinstance(job.model, str) and job.model["model_type"] in VISION_LANGUAGE
+    watch = StorageWatch(on_new, device=device, knows_values=reads_back)
     library = torchvision if isinstance(job.model, str) else transformers
     with FakeTensorMode(allow_non_fake_inputs=True):
         play(job.model, o, watch, on_mark)

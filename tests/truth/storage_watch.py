@@ -5,6 +5,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from known_values import Values
+
 BLOCK = 512  # bytes; PyTorch's caching allocator rounds each request up to this
 
 
@@ -22,11 +24,13 @@ def stand_in_number(tensor):
 class StorageWatch(TorchDispatchMode):
     """`live`: bytes held now, `live_blocks`: with each storage rounded up to an allocator block.
 
+    With `knows_values` numbers that code reads back are real where they can be known (known_values.py).
     on_new(size, live, operator, tensor) and on_dead(size, live) are called for storages that are not empty.
     """
 
-    def __init__(self, on_new=None, on_dead=None, device="cuda"):
+    def __init__(self, on_new=None, on_dead=None, device="cuda", knows_values=False):
         super().__init__()
+        self.values = Values() if knows_values else None
         self.device, self.on_new, self.on_dead = device, on_new, on_dead
         self.live = self.live_blocks = self.peak = self.peak_blocks = 0
         self._alive = {}
@@ -58,8 +62,9 @@ class StorageWatch(TorchDispatchMode):
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator is torch.ops.aten._local_scalar_dense.default:
-            return stand_in_number(args[0])
-        result = operator(*args, **(kwargs or {}))
+            number = self.values.number(args[0]) if self.values else None
+            return stand_in_number(args[0]) if number is None else number
+        result = self.values.run(operator, args, kwargs or {}) if self.values else operator(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 self.take_in(leaf, str(operator))

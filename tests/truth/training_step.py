@@ -19,6 +19,7 @@ from transformers.initialization import TORCH_INIT_FUNCTIONS
 
 from optimizers import IMPLEMENTATIONS, OPTIMIZERS, in_backward, optimizer
 from storage_watch import in_blocks
+from vision_inputs import VISION_LANGUAGE, vision_language_inputs
 
 # Weights have no values here; torch's way to draw these reads some back.
 TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, **_: tensor
@@ -36,6 +37,7 @@ def parse_options(words):
     p.add_argument("--micro-batch", type=int, default=1)
     p.add_argument("--seq-len", type=int, default=2048)
     p.add_argument("--image-size", type=int, default=224)
+    p.add_argument("--image-max-pixels", type=int, default=0)
     p.add_argument("--grad-accum", type=int, default=1)
     p.add_argument("--step", choices=["first", "steady", "forward"], default="steady")
     p.add_argument("--precision", choices=list(DTYPES), default="bf16")
@@ -75,7 +77,11 @@ def configuration(fields, changes=()):
     fields = {k: v for k, v in fields.items() if not k.startswith("_") and k not in NOT_SHAPE}
     for change in changes:
         key, value = change.split("=", 1)
-        fields[key] = json.loads(value)
+        *path, last = key.split(".")
+        place = fields
+        for name in path:
+            place = place.setdefault(name, {})
+        place[last] = json.loads(value)
     config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
     config.use_cache = False
     return config
@@ -97,6 +103,8 @@ def model_class(config):
         return transformers.AutoModelForImageClassification
     if config.model_type in SPEECH:
         return transformers.AutoModelForSpeechSeq2Seq
+    if config.model_type in VISION_LANGUAGE:
+        return transformers.AutoModelForImageTextToText
     return transformers.AutoModelForCausalLM
 
 
@@ -130,6 +138,8 @@ def inputs(config, o):
         return image_inputs(config, o)
     if config.model_type in SPEECH:
         return speech_inputs(config, o)
+    if config.model_type in VISION_LANGUAGE:
+        return vision_language_inputs(config, o, device_of(o))
     return text_inputs(config, o)
 
 

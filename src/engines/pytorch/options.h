@@ -40,11 +40,12 @@ struct TrainOptions {
   Kernels kernels = Kernels::cuda;
   tensor::Capability card;  // of the GPU, for kernels that depend on it
   std::int64_t micro_batch = 1;
-  std::int64_t seq_len = 2048;    // tokens of a sequence; ignored for images
-  std::int64_t image_size = 224;  // pixels of a side; ignored for text
-  std::int64_t grad_accum = 1;    // micro-batches of a step
-  DType dtype = DType::bf16;      // weights, gradients, states and, without autocast, computation
-  std::optional<DType> autocast;  // type of the operators that autocast lowers; the step's forward runs under it
+  std::int64_t seq_len = 2048;        // tokens of a sequence; ignored for images
+  std::int64_t image_size = 224;      // pixels of a side; ignored for text
+  std::int64_t image_max_pixels = 0;  // of an image after resizing, where the model resizes; 0: its processor's
+  std::int64_t grad_accum = 1;        // micro-batches of a step
+  DType dtype = DType::bf16;          // weights, gradients, states and, without autocast, computation
+  std::optional<DType> autocast;      // type of the operators that autocast lowers; the step's forward runs under it
   Optimizer optimizer = Optimizer::adamw;
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
   bool optimizer_in_backward = false;  // each parameter is updated as soon as its gradient is there

@@ -82,6 +82,10 @@ class TrainStep {
     if (options_.optimizer != Optimizer::none) optimizer_.construct();
     if (options_.step != Step::steady) return;
     scaler_.create();
+    if (architecture_.vision && !architecture_.vision.whole_images) {
+      t::Restore<memory::Component> component(context_.component, memory::Component::buffers);
+      modules_.remember(make_input(t::Op::empty, {options_.micro_batch, 1}, DType::i64, "rope_deltas"));
+    }
     for (const model::Rotary* rotary : {&architecture_.rotary, &architecture_.local_rotary}) {
       if (rotary->type == "longrope") state_.drop_rotary_copy(*rotary);
     }
@@ -107,6 +111,24 @@ class TrainStep {
     return made;
   }
 
+  // As a processor hands them over: in fp32, most of them cut into patches.
+  model::Images make_images() {
+    const model::Vision& vision = architecture_.vision;
+    const std::int64_t side = resized_side(vision, options_.image_size, options_.image_max_pixels);
+    model::Images images;
+    if (vision.whole_images) {
+      images.pixels =
+          make_input(t::Op::empty, {options_.micro_batch, vision.channels, side, side}, DType::f32, "pixel_values");
+      return images;
+    }
+    images.patches_of_side = patches_of_side(vision, side);
+    const std::int64_t patches = images.patches_of_side * images.patches_of_side;
+    images.pixels = make_input(t::Op::empty, {options_.micro_batch * patches, vision.values_of_patch()}, DType::f32,
+                               "pixel_values");
+    images.grids = make_input(t::Op::empty, {options_.micro_batch, 3}, DType::i64, "image_grid_thw");
+    return images;
+  }
+
   model::Batch make_batch() {
     t::Restore<memory::Component> component(context_.component, memory::Component::inputs);
     const model::Image& image = architecture_.image;
@@ -115,7 +137,10 @@ class TrainStep {
     model::Batch batch;
     switch (architecture_.input) {
       case model::InputKind::tokens:
+        if (architecture_.vision) batch.images = make_images();
         batch.inputs = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "input_ids");
+        if (batch.images.grids)
+          batch.images.kinds = make_input(t::Op::empty, {samples, options_.seq_len}, DType::i64, "mm_token_type_ids");
         if (options_.code != nullptr)
           batch.labels = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "labels");
         else if (options_.loss != Loss::none) batch.labels = batch.inputs;
@@ -145,6 +170,7 @@ class TrainStep {
       loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
     }
     if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
+    modules_.drop_cache();
     return loss;
   }
 
@@ -257,18 +283,60 @@ Expected<void> check_encoder_decoder(const TrainOptions& options) {
 // The most that anything of one sample is long.
 std::int64_t positions_of(const model::Architecture& architecture, const TrainOptions& options) {
   switch (architecture.input) {
-    case model::InputKind::tokens: break;
+    // An image has more patches than tokens.
+    case model::InputKind::tokens: return options.seq_len * architecture.vision.merge * architecture.vision.merge;
     case model::InputKind::images: return options.image_size * options.image_size;
     case model::InputKind::sound: return std::max(options.seq_len, architecture.ear.frames);
   }
   return options.seq_len;
 }
 
+// Images, and the windows in them, are followed one by one.
+constexpr std::int64_t kMostWindows = 1 << 14;
+
+Expected<void> check_images_fit(const model::Vision& vision, std::int64_t side, const TrainOptions& options) {
+  const std::int64_t patches = model::patches_of_side(vision, side);
+  const std::int64_t windows_of_side = vision.window > 0 ? patches / vision.merge / vision.window + 1 : 1;
+  const double windows = static_cast<double>(options.micro_batch) * static_cast<double>(windows_of_side) *
+                         static_cast<double>(windows_of_side);
+  const double pixel_bytes = static_cast<double>(options.micro_batch) * static_cast<double>(patches) *
+                             static_cast<double>(patches) * static_cast<double>(vision.values_of_patch()) *
+                             size_of(DType::f32);
+  if (windows <= static_cast<double>(kMostWindows) && pixel_bytes <= model::kMostBytes) return {};
+  return fail(ErrorCode::invalid_argument, "--micro-batch",
+              fmt::format("{} images of {} pixels a side, in {} windows each, are more than can be followed; use a "
+                          "smaller micro-batch or smaller images",
+                          options.micro_batch, side, windows_of_side * windows_of_side));
+}
+
+// Each sequence holds one image.
+Expected<void> check_vision(const model::Vision& vision, const TrainOptions& options) {
+  if (options.kernels == Kernels::cpu)
+    return fail(ErrorCode::unsupported, "--kernels", "cpu with a vision-language model is not in this version");
+  if (options.loss == Loss::fused)
+    return fail(ErrorCode::unsupported, "--loss", "fused with a vision-language model is not in this version");
+  if (vision.whole_images && options.image_size != vision.size) {
+    return fail(ErrorCode::invalid_argument, "--image-size",
+                fmt::format("{} pixels, but the processor makes every image one of {}; leave it out",
+                            options.image_size, vision.size));
+  }
+  const std::int64_t side = model::resized_side(vision, options.image_size, options.image_max_pixels);
+  const std::int64_t tokens = model::tokens_of_image(vision, side);
+  if (tokens + model::kTokensBeforeImage <= options.seq_len) return check_images_fit(vision, side, options);
+  return fail(
+      ErrorCode::invalid_argument, "--seq-len",
+      fmt::format("{} tokens hold no image of {} and the mark in front of it; use longer sequences or a smaller "
+                  "--image-size than {}",
+                  options.seq_len, tokens, options.image_size));
+}
+
 Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
   if (architecture.input == model::InputKind::images) {
     if (auto sized = check_images(architecture, options); !sized) return sized;
   }
-  if (architecture.encoder_layers > 0) {
+  if (architecture.vision) {
+    if (auto seen = check_vision(architecture.vision, options); !seen) return seen;
+  } else if (architecture.encoder_layers > 0) {
     if (auto paired = check_encoder_decoder(options); !paired) return paired;
   }
   const std::int64_t positions = positions_of(architecture, options);

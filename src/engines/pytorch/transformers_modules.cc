@@ -118,6 +118,25 @@ Tensor TransformersModules::mlp(const model::Mlp& module, Tensor x_in) {
   return t::dropout(std::move(hidden), module.dropout);
 }
 
+// DynamicCache (cache_utils.py), which joins both to empty tensors of the key's type. A layer with a window has the
+// window's width on the device, too.
+void TransformersModules::cache(const model::Attention& module, Tensor& key, Tensor& value) {
+  if (checkpoints()) return;
+  if (module.window) cached_.push_back(t::empty(context_, Op::cast, {}, DType::i64));
+  const Tensor none = context_.make({key.size(0), key.size(1), 0, key.size(3)}, key.dtype());
+  Tensor keys = t::cat({none, key}, -2);
+  Tensor values = t::cat({none, value}, -2);
+  cached_.push_back(keys);
+  cached_.push_back(values);
+  key = std::move(keys);
+  value = std::move(values);
+}
+
+void TransformersModules::drop_cache() {
+  for (Tensor& tensor : cached_) tensor.reset();
+  cached_.clear();
+}
+
 Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor hidden_in, Tensor extra_in,
                                   Tensor* second) {
   Tensor hidden = std::move(hidden_in);

@@ -39,6 +39,12 @@ class TransformersModules : public model::Modules {
   }
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
+  void cache(const model::Attention& module, tensor::Tensor& key, tensor::Tensor& value) override;
+  void drop_cache();  // with the model's output
+  void remember(tensor::Tensor tensor) override {
+    tensor::Tensor old = std::exchange(remembered_, std::move(tensor));
+    old.reset();
+  }
   bool checkpoints() const override { return options_.recompute != Recompute::none; }
   tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra,
                        tensor::Tensor* second) override;
@@ -97,6 +103,8 @@ class TransformersModules : public model::Modules {
   // What the head was given, where the loss multiplies.
   tensor::Tensor head_input_;
   tensor::Tensor head_weight_;
+  tensor::Tensor remembered_;
+  std::vector<tensor::Tensor> cached_;
   tensor::Context& context_;
   ModelState& state_;
   const TrainOptions& options_;

@@ -93,10 +93,15 @@ model::RotaryTables TransformersModules::rotary(const model::Rotary& module, con
   const Tensor& frequencies = module.recomputed ? recomputed : state_.buffer(module.buffer);
   Tensor expanded = t::unsqueeze(frequencies, 0);
   expanded = t::unsqueeze(std::move(expanded), 2);
-  Tensor positions = t::unsqueeze(ids, 1);
+  if (ids.dim() == 3) {
+    expanded = t::unsqueeze(std::move(expanded), 0);
+    expanded = t::expand(std::move(expanded), {ids.size(0), ids.size(1), module.dim / 2, 1});
+  }
+  Tensor positions = t::unsqueeze(ids, -2);
   positions = t::to(std::move(positions), DType::f32);
   Tensor angles = t::matmul(expanded, positions);
-  angles = t::transpose(std::move(angles), 1, 2);
+  angles = t::transpose(std::move(angles), -2, -1);
+  if (module.form == RotaryForm::interleaved) angles = t::select(std::move(angles), 0, 0);
   if (module.form == RotaryForm::complex) return complex_tables(angles);
   // Twice each, one copy behind the other or side by side.
   const Tensor both = module.form == RotaryForm::narrow ? angles : t::cat({angles, angles}, -1);
@@ -107,6 +112,7 @@ model::RotaryTables TransformersModules::rotary(const model::Rotary& module, con
   const DType dtype = module.form == model::RotaryForm::halves_fp32 ? DType::f32 : hidden.dtype();
   model::RotaryTables tables;
   tables.form = module.form;
+  tables.sections = module.sections;
   tables.cos = t::to(cos, dtype);
   tables.sin = t::to(sin, dtype);
   return tables;
@@ -259,6 +265,42 @@ void rotate_complex(Tensor& query, Tensor& key, const Tensor& table) {
   key = std::move(rotated_key);
 }
 
+void rotate_wide(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
+  const Tensor q = t::to(query, DType::f32);
+  const Tensor k = t::to(key, DType::f32);
+  const Tensor cos = t::unsqueeze(tables.cos, -2);
+  const Tensor sin = t::unsqueeze(tables.sin, -2);
+  Tensor rotated_query = rotate(q, cos, sin, RotaryForm::halves);
+  Tensor rotated_key = rotate(k, cos, sin, RotaryForm::halves);
+  rotated_query = t::to(std::move(rotated_query), query.dtype());
+  rotated_key = t::to(std::move(rotated_key), key.dtype());
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
+
+// Sections of the table's columns, twice over, each from the next of the three tables.
+Tensor by_sections(const Tensor& table, const std::array<std::int64_t, 3>& sections) {
+  std::vector<Tensor> taken;
+  {
+    std::vector<Tensor> columns =
+        t::split(table, {sections[0], sections[1], sections[2], sections[0], sections[1], sections[2]}, -1);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      taken.push_back(t::select(columns[i], 0, static_cast<std::int64_t>(i % 3)));
+    }
+  }
+  Tensor joined = t::cat(std::move(taken), -1);
+  return t::unsqueeze(std::move(joined), 1);
+}
+
+void rotate_by_sections(Tensor& query, Tensor& key, const model::RotaryTables& tables) {
+  const Tensor cos = by_sections(tables.cos, tables.sections);
+  const Tensor sin = by_sections(tables.sin, tables.sections);
+  Tensor rotated_query = rotate(query, cos, sin, RotaryForm::halves);
+  Tensor rotated_key = rotate(key, cos, sin, RotaryForm::halves);
+  query = std::move(rotated_query);
+  key = std::move(rotated_key);
+}
+
 }  // namespace
 
 // The old query and key live until both rotated ones exist.
@@ -266,6 +308,8 @@ void TransformersModules::apply_rotary(Tensor& query, Tensor& key, const model::
   if (tables.form == RotaryForm::complex) return rotate_complex(query, key, tables.cos);
   if (tables.form == RotaryForm::unzipped) return rotate_unzipped(query, key, tables);
   if (tables.form == RotaryForm::narrow) return rotate_narrow(query, key, tables);
+  if (tables.form == RotaryForm::wide) return rotate_wide(query, key, tables);
+  if (tables.form == RotaryForm::sections) return rotate_by_sections(query, key, tables);
   const DType dtype = query.dtype();
   const bool in_fp32 = tables.form == RotaryForm::neighbours;
   const Tensor q = in_fp32 ? t::to(query, DType::f32) : query;

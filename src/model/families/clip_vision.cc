@@ -33,7 +33,9 @@ Architecture network(const VisionConfig& c, std::int64_t classes) {
 
 // Position numbers are a buffer.
 Tensor embed(Modules& m, const VisionTower& tower, Tensor images) {
-  Tensor patches = call([&](Tensor x) { return m.conv2d(tower.patches, x); }, std::move(images));
+  const DType dtype = m.weight(tower.patches.weight).dtype();
+  Tensor pixels = tensor::to(std::move(images), dtype);
+  Tensor patches = call([&](Tensor x) { return m.conv2d(tower.patches, x); }, std::move(pixels));
   m.mark_input(patches);
   const std::int64_t batch = patches.size(0);
   const std::int64_t hidden = patches.size(1);

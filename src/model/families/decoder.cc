@@ -170,6 +170,7 @@ Tensor split_heads(Tensor x_in, std::int64_t head_dim) {
 AttentionOutput attend(Modules& m, const Attention& a, Tensor query, Tensor key, Tensor value,
                        const RotaryTables& rotary, Tensor mask) {
   if (a.rotates) m.apply_rotary(query, key, rotary);
+  if (a.caches) m.cache(a, key, value);
   return attend_rotated(m, a, std::move(query), std::move(key), std::move(value), std::move(mask));
 }
 

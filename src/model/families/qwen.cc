@@ -5,9 +5,15 @@
 #include "model/families/llama.h"
 
 namespace ullage::model {
-namespace {
+void read_qwen_windows(Fields& fields, DecoderConfig& c, std::int64_t first_by_default) {
+  const bool used = fields.boolean("use_sliding_window", false);
+  const std::int64_t window = fields.optional_integer("sliding_window", 4096, kMaxPositions);
+  if (used && !fields.is_null("sliding_window")) c.window = window;
+  const std::int64_t first = fields.count("max_window_layers", first_by_default, kMaxLayers);
+  read_layer_types(fields, c, false, [&](std::int64_t layer) { return c.window && layer >= first; });
+}
 
-LayerKind qwen3_kind(const DecoderConfig& c, const LayerTraits& traits) {
+LayerKind qwen3_dense_kind(const DecoderConfig& c, const LayerTraits& traits) {
   LayerKind layer = empty_layer(c, traits);
   ParameterList p(layer.parameters, true);
   add_projections(p, layer, c);
@@ -19,20 +25,13 @@ LayerKind qwen3_kind(const DecoderConfig& c, const LayerTraits& traits) {
   return layer;
 }
 
-// Without layer_types the layers from max_window_layers on slide, if use_sliding_window says so.
-void read_windows(Fields& fields, DecoderConfig& c) {
-  const bool used = fields.boolean("use_sliding_window", false);
-  const std::int64_t window = fields.optional_integer("sliding_window", 4096, kMaxPositions);
-  if (used && !fields.is_null("sliding_window")) c.window = window;
-  const std::int64_t first = fields.count("max_window_layers", 28, kMaxLayers);
-  read_layer_types(fields, c, false, [&](std::int64_t layer) { return c.window && layer >= first; });
-}
+namespace {
 
 DecoderConfig read_qwen(Fields& fields, std::int64_t head_dim) {
   DecoderConfig c = read_decoder(
       fields, {.vocab = 151936, .intermediate = 22016, .kv_heads = 32, .head_dim = head_dim, .max_positions = 32768});
   c.attention_dropout = fields.probability("attention_dropout", 0);
-  read_windows(fields, c);
+  read_qwen_windows(fields, c, 28);
   c.rotary = read_rotary(fields, c.head_dim, c.max_positions);
   return c;
 }
@@ -53,7 +52,7 @@ Expected<Architecture> build_qwen3(const JsonObject& config) {
   DecoderConfig c = read_qwen(fields, 128);
   read_attention_bias(fields, c);
   return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
-    return decoder(read, "qwen3", NormKind::rms, qwen3_kind);
+    return decoder(read, "qwen3", NormKind::rms, qwen3_dense_kind);
   });
 }
 

@@ -57,24 +57,6 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   return tensor::reshape(out, sizes);
 }
 
-LayerKind qwen3_kind(const DecoderConfig& c, const LayerTraits& traits) {
-  LayerKind layer = empty_layer(c, traits);
-  ParameterList p(layer.parameters, true);
-  add_projections(p, layer, c);
-  const Dimension head{{{Axis::hidden, c.head_dim}}};
-  layer.attention.q_norm = p.rms_norm("self_attn.q_norm", head);
-  layer.attention.k_norm = p.rms_norm("self_attn.k_norm", head);
-  if (traits.sparse) {
-    layer.mixture = empty_mixture(c);
-    add_experts(p, "mlp.experts", c, layer.mixture.experts);
-    layer.mixture.router = add_router(p, "mlp.gate", c);
-  } else {
-    add_gated_mlp(p, layer, c);
-  }
-  add_norms(p, layer, c, NormKind::rms);
-  return layer;
-}
-
 // --- configurations --------------------------------------------------------------------------------------------------
 
 std::vector<std::int64_t> read_dense_layers(Fields& fields) {
@@ -88,27 +70,6 @@ std::vector<std::int64_t> read_dense_layers(Fields& fields) {
     else fields.reject(kKey, "expected a list of layer numbers");
   }
   return out;
-}
-
-// Every decoder_sparse_step-th layer, but for those in mlp_only_layers.
-void read_sparse_layers(Fields& fields, DecoderConfig& c) {
-  const std::int64_t step = fields.integer("decoder_sparse_step", 1, kMaxLayers);
-  const std::vector<std::int64_t> dense = read_dense_layers(fields);
-  c.traits.resize(static_cast<std::size_t>(c.layers));
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
-    c.traits[static_cast<std::size_t>(i)].sparse = !named && (i + 1) % step == 0;
-  }
-}
-
-void read_qwen_mixture(Fields& fields, DecoderConfig& c, const MixtureConfig& defaults) {
-  c.mixture.experts = fields.integer("num_experts", defaults.experts, kMaxExperts);
-  c.mixture.top_k = fields.integer("num_experts_per_tok", defaults.top_k, kMaxExperts);
-  c.mixture.intermediate = fields.integer("moe_intermediate_size", defaults.intermediate, kMaxWidth);
-  c.mixture.normalizes = fields.boolean("norm_topk_prob", false);
-  c.mixture.run = read_experts_run(fields);
-  refuse_router_loss(fields);
-  check_mixture(fields, c.mixture, "num_experts_per_tok");
 }
 
 // Both masks are always made; unless use_sliding_window is on, the window is 0 tokens wide and no layer has it.
@@ -129,6 +90,48 @@ void read_qwen2_windows(Fields& fields, DecoderConfig& c) {
 }
 
 }  // namespace
+
+void read_sparse_layers(Fields& fields, DecoderConfig& c) {
+  const std::int64_t step = fields.integer("decoder_sparse_step", 1, kMaxLayers);
+  const std::vector<std::int64_t> dense = read_dense_layers(fields);
+  c.traits.resize(static_cast<std::size_t>(c.layers));
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
+    c.traits[static_cast<std::size_t>(i)].sparse = !named && (i + 1) % step == 0;
+  }
+}
+
+void read_qwen_mixture(Fields& fields, DecoderConfig& c, const MixtureConfig& defaults) {
+  c.mixture.experts = fields.integer("num_experts", defaults.experts, kMaxExperts);
+  c.mixture.top_k = fields.integer("num_experts_per_tok", defaults.top_k, kMaxExperts);
+  c.mixture.intermediate = fields.integer("moe_intermediate_size", defaults.intermediate, kMaxWidth);
+  c.mixture.normalizes = fields.boolean("norm_topk_prob", false);
+  c.mixture.run = read_experts_run(fields);
+  refuse_router_loss(fields);
+  check_mixture(fields, c.mixture, "num_experts_per_tok");
+}
+
+LayerKind qwen3_sparse_kind(const DecoderConfig& c, const LayerTraits& traits) {
+  LayerKind layer = empty_layer(c, traits);
+  ParameterList p(layer.parameters, true);
+  add_projections(p, layer, c);
+  const Dimension head{{{Axis::hidden, c.head_dim}}};
+  layer.attention.q_norm = p.rms_norm("self_attn.q_norm", head);
+  layer.attention.k_norm = p.rms_norm("self_attn.k_norm", head);
+  if (traits.sparse) {
+    layer.mixture = empty_mixture(c);
+    add_experts(p, "mlp.experts", c, layer.mixture.experts);
+    layer.mixture.router = add_router(p, "mlp.gate", c);
+  } else {
+    add_gated_mlp(p, layer, c);
+  }
+  add_norms(p, layer, c, NormKind::rms);
+  return layer;
+}
+
+Tensor qwen3_moe_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
+  return pre_norm_layer(m, layer, qwen3_attention, sparse_or_dense<block>, std::move(hidden), rotary, std::move(mask));
+}
 
 Expected<Architecture> build_qwen2_moe(const JsonObject& config) {
   Fields fields(config);
@@ -170,7 +173,7 @@ Expected<Architecture> build_qwen3_moe(const JsonObject& config) {
   c.rotary = read_rotary(fields, c.head_dim, c.max_positions);
   read_qwen_mixture(fields, c, {.experts = 128, .top_k = 8, .intermediate = 768});
   return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
-    return decoder(read, "qwen3_moe", NormKind::rms, qwen3_kind);
+    return decoder(read, "qwen3_moe", NormKind::rms, qwen3_sparse_kind);
   });
 }
 
@@ -184,12 +187,7 @@ Output forward_qwen2_moe(Modules& m, const Architecture& arch, Batch batch) {
 }
 
 Output forward_qwen3_moe(Modules& m, const Architecture& arch, Batch batch) {
-  return forward_decoder(
-      m, arch, std::move(batch),
-      [](Modules& modules, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
-        return pre_norm_layer(modules, layer, qwen3_attention, sparse_or_dense<block>, std::move(hidden), rotary,
-                              std::move(mask));
-      });
+  return forward_decoder(m, arch, std::move(batch), qwen3_moe_layer);
 }
 
 }  // namespace ullage::model
