@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engines/pytorch/train.h"
+#include "engines/pytorch/virtual_tokens.h"
 #include "memory/timeline_replay.h"
 #include "model/family.h"
 
@@ -193,14 +194,20 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.loss = Loss::none;
   });
   add("lora", [](TrainOptions& o) {
-    o.tuning = {model::Tuner::lora, 4, {"all-linear"}, {}, {}};
+    o.tuning = {.tuner = model::Tuner::lora, .rank = 4, .targets = {"all-linear"}};
     o.lora_dropout = 0.1;
   });
   add("dora-full-adafactor", [](TrainOptions& o) {
-    o.tuning = {model::Tuner::dora, 4, {"all-linear"}, {}, {}};
+    o.tuning = {.tuner = model::Tuner::dora, .rank = 4, .targets = {"all-linear"}};
     o.recompute = Recompute::full;
     o.optimizer = Optimizer::adafactor;
   });
+  add("ia3", [](TrainOptions& o) { o.tuning = {.tuner = model::Tuner::ia3, .targets = {"all-linear"}}; });
+  add("prompt-full", [](TrainOptions& o) {
+    o.tuning = {.tuner = model::Tuner::prompt, .virtual_tokens = 5};
+    o.recompute = Recompute::full;
+  });
+  add("prefix", [](TrainOptions& o) { o.tuning = {.tuner = model::Tuner::prefix, .virtual_tokens = 5}; });
   for (const auto& [name, optimizer] : {std::pair{"adagrad", Optimizer::adagrad},
                                         {"adafactor", Optimizer::adafactor},
                                         {"lion", Optimizer::lion},
@@ -258,6 +265,8 @@ bool print(const std::string& name, const Json& config, const TrainOptions& give
   // What an encoder-decoder's own code does not offer.
   const bool refused = options.recompute_reentrant || options.loss == engines::pytorch::Loss::none;
   if (architecture->encoder_layers > 0 && refused) return true;
+  if (adds_tokens(options.tuning.tuner) && !engines::pytorch::check_virtual_tokens(*architecture, options.tuning))
+    return true;
   for (const bool splice : {false, true}) {
     const auto run = engines::pytorch::run_train_step(*architecture, options, splice);
     if (!run) return std::fprintf(stderr, "%s: %s\n", name.c_str(), to_string(run.error()).c_str()), false;

@@ -13,12 +13,14 @@ import pathlib
 import torch
 import transformers
 
+from training_step import model_class
+
 
 def parameters_of(config_file):
     fields = json.loads(config_file.read_text())
     config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
+        model = model_class(config).from_config(config)
     model.tie_weights()
     return model.named_parameters()
 

@@ -17,7 +17,11 @@ VirtualTokens::VirtualTokens(TransformersModules& modules, const model::Architec
                              const ModelState& state, const TrainOptions& options)
     : modules_(modules), architecture_(architecture), state_(state), options_(options), context_(modules.context()) {}
 
-VirtualTokens::~VirtualTokens() { modules_.give_embeddings({}); }
+// Llama's model returns the cache that it was given, the others do only if they are asked to use one.
+VirtualTokens::~VirtualTokens() {
+  modules_.give_embeddings({});
+  if (architecture_.family != "llama") modules_.clear_cache();
+}
 
 model::Batch VirtualTokens::prepend(const model::Batch& batch) {
   const t::Scope named(context_, context_.intern("prompt_encoder.default"));

@@ -7,7 +7,7 @@
 namespace ullage::engines::pytorch {
 
 // What that function makes before it calls the model, held until the model has returned: as long as this lives. The
-// cache of a prefix goes with the model's output.
+// cache of a prefix may go with the model's output.
 class VirtualTokens {
  public:
   VirtualTokens(TransformersModules& modules, const model::Architecture& architecture, const ModelState& state,
