@@ -311,6 +311,7 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
                  settings_of(arguments, architecture, *options),
                  defaults_messages(arguments, architecture, *options),
                  {},
+                 {},
                  {}};
   const auto allocator = memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf");
   if (!allocator) return tl::unexpected<Error>(allocator.error());
