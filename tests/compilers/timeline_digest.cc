@@ -135,6 +135,15 @@ constexpr Model kModels[] = {
 constexpr const char* kImages[] = {"alexnet",  "vgg11",       "vgg16_bn",    "resnet18",
                                    "resnet50", "densenet121", "mobilenet_v2"};
 
+model::Tuning adapters(model::Tuner tuner) {
+  model::Tuning out;
+  out.tuner = tuner;
+  out.rank = 4;
+  out.virtual_tokens = 5;
+  if (!adds_tokens(tuner)) out.targets = {"all-linear"};
+  return out;
+}
+
 std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   using namespace engines::pytorch;
   std::vector<std::pair<std::string, TrainOptions>> out;
@@ -194,20 +203,20 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.loss = Loss::none;
   });
   add("lora", [](TrainOptions& o) {
-    o.tuning = {.tuner = model::Tuner::lora, .rank = 4, .targets = {"all-linear"}};
+    o.tuning = adapters(model::Tuner::lora);
     o.lora_dropout = 0.1;
   });
   add("dora-full-adafactor", [](TrainOptions& o) {
-    o.tuning = {.tuner = model::Tuner::dora, .rank = 4, .targets = {"all-linear"}};
+    o.tuning = adapters(model::Tuner::dora);
     o.recompute = Recompute::full;
     o.optimizer = Optimizer::adafactor;
   });
-  add("ia3", [](TrainOptions& o) { o.tuning = {.tuner = model::Tuner::ia3, .targets = {"all-linear"}}; });
+  add("ia3", [](TrainOptions& o) { o.tuning = adapters(model::Tuner::ia3); });
   add("prompt-full", [](TrainOptions& o) {
-    o.tuning = {.tuner = model::Tuner::prompt, .virtual_tokens = 5};
+    o.tuning = adapters(model::Tuner::prompt);
     o.recompute = Recompute::full;
   });
-  add("prefix", [](TrainOptions& o) { o.tuning = {.tuner = model::Tuner::prefix, .virtual_tokens = 5}; });
+  add("prefix", [](TrainOptions& o) { o.tuning = adapters(model::Tuner::prefix); });
   for (const auto& [name, optimizer] : {std::pair{"adagrad", Optimizer::adagrad},
                                         {"adafactor", Optimizer::adafactor},
                                         {"lion", Optimizer::lion},

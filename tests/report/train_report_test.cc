@@ -40,7 +40,7 @@ struct Asked {
 
   Asked(const pt::TrainOptions& asked, const hardware::Gpu* gpu = nullptr, std::int64_t further = 0) : options(asked) {
     run = *pt::run_train_step(architecture, options);
-    report = train_report({architecture, options, run, gpu, further, {}});
+    report = train_report({architecture, options, run, gpu, further});
   }
 };
 
