@@ -52,8 +52,9 @@ constexpr OptionSpec kTrain[] = {
     {"--lora-targets", "a,b", Text::opt_lora_targets},
     {"--lora-dropout", "P", Text::opt_lora_dropout},
     {"--lora-dtype", "fp32|base", Text::opt_lora_dtype, "fp32|base"},
-    {"--tuner", "lora|lora-fa|dora|adapter|adapter-v2", Text::opt_tuner, "lora|lora-fa|dora|adapter|adapter-v2",
-     "ia3|prefix|prompt"},
+    {"--tuner", "lora|lora-fa|dora|ia3|prompt|prefix|adapter|adapter-v2", Text::opt_tuner,
+     "lora|lora-fa|dora|ia3|prompt|prefix|adapter|adapter-v2"},
+    {"--virtual-tokens", "N", Text::opt_virtual_tokens},
     {"--modules-to-save", "a,b", Text::opt_modules_to_save},
     {"--freeze", "a,b", Text::opt_freeze},
     {"--quantize-base", "nf4|nf4-dq|fp4|int8", Text::opt_quantize_base, "nf4|nf4-dq|fp4|int8", "gptq|awq"},
@@ -65,6 +66,7 @@ constexpr OptionSpec kTrain[] = {
     {"--modules-version", "V", Text::opt_modules_version},
     {"--torch", "V", Text::opt_torch},
     {"--transformers", "V", Text::opt_transformers},
+    {"--load", "torch|safetensors|meta", Text::opt_load, "torch|safetensors|meta"},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
     {"--timeline", "FILE", Text::opt_timeline},
     {"--html", "FILE", Text::opt_html},
@@ -81,8 +83,7 @@ constexpr std::string_view kTrainLater =
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
-    "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type "
-    "--load";
+    "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
 
 constexpr OptionSpec kInspect[] = {
     {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},

@@ -49,6 +49,7 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
                                  setup.options.grad_accum - simulated.grad_accum};
   question.allocator = setup.allocator;
   question.used_bytes = device.used_bytes;
+  question.load = setup.load;
   std::optional<engines::pytorch::TrainRun> first;
   if (simulated.step == engines::pytorch::Step::steady && simulated.kernels != engines::pytorch::Kernels::cpu) {
     simulated.step = engines::pytorch::Step::first;

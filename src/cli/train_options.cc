@@ -61,6 +61,9 @@ constexpr Named<pt::Loss> kLosses[] = {
 constexpr Named<pt::Step> kSteps[] = {
     {"steady", pt::Step::steady}, {"first", pt::Step::first}, {"forward", pt::Step::forward}};
 
+constexpr Named<report::Load> kLoads[] = {
+    {"torch", report::Load::torch}, {"safetensors", report::Load::safetensors}, {"meta", report::Load::meta}};
+
 bool is_image(const model::Architecture& architecture) { return architecture.input == model::InputKind::images; }
 
 bool knows_no_sdpa(const model::Architecture& architecture) {
@@ -212,6 +215,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
   out.push_back({"loss", a.text("--loss", "full")});
+  if (a.has("--load")) out.push_back({"load", a.text("--load")});
   for (Setting& setting : tuning_settings(a, o, architecture)) out.push_back(std::move(setting));
   return out;
 }
@@ -292,11 +296,21 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   return out;
 }
 
+// The weights of a model that runs on the processor have nowhere to go from the host.
+Expected<void> check_load(const Arguments& arguments) {
+  if (!arguments.has("--load")) return {};
+  if (arguments.text("--kernels") == "cpu")
+    return fail(ErrorCode::invalid_argument, "--load", "brings weights to a card; leave it out with --kernels cpu");
+  if (arguments.has("--quantize-base")) return not_in_this_version("--load", "with --quantize-base");
+  return {};
+}
+
 Expected<void> check_all(const Arguments& arguments, const model::Architecture& architecture) {
   return check_version(arguments, "--torch", kTorch)
       .and_then([&] { return check_version(arguments, "--transformers", kTransformers); })
       .and_then([&] { return check_belongs(arguments, architecture); })
       .and_then([&] { return check_loss(arguments, architecture); })
+      .and_then([&] { return check_load(arguments); })
       .and_then([&] { return check_contradictions(arguments); });
 }
 
@@ -320,11 +334,13 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
                  settings_of(arguments, architecture, *options),
                  defaults_messages(arguments, architecture, *options),
                  {},
+                 {},
                  {}};
   const auto allocator = memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf");
   if (!allocator) return tl::unexpected<Error>(allocator.error());
   out.allocator = *allocator;
   if (arguments.has("--alloc-conf")) out.settings.push_back({"alloc_conf", arguments.text("--alloc-conf")});
+  if (arguments.has("--load")) out.load = choose(arguments, "--load", kLoads);
   if (!is_image(architecture) && architecture.max_positions > 0 && options->seq_len > architecture.max_positions) {
     out.warnings.push_back(
         {report::Text::warn_positions, {{"seq_len", options->seq_len}, {"limit", architecture.max_positions}}});

@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "engines/pytorch/options.h"
 #include "model/architecture.h"
+#include "report/loading.h"
 #include "report/prediction.h"
 
 namespace ullage::cli {
@@ -16,6 +17,7 @@ struct TrainSetup {
   std::vector<report::Message> assumptions;  // which of them are defaults
   std::vector<report::Message> warnings;
   memory::AllocatorSettings allocator{};
+  std::optional<report::Load> load;
 };
 
 // Fails on contradictions, on versions that are not known and on sizes beyond what can be counted.

@@ -13,10 +13,13 @@ using model::Tuner;
 using report::Setting;
 
 constexpr std::int64_t kMostRank = 1 << 16;
+constexpr std::int64_t kMostVirtualTokens = 1 << 16;
+constexpr std::int64_t kDefaultVirtualTokens = 20;  // of PEFT's examples; its configurations ask for a number
 constexpr std::size_t kMostNames = 64;
 
-constexpr std::pair<std::string_view, Tuner> kTuners[] = {
-    {"lora", Tuner::lora}, {"lora-fa", Tuner::lora_fa}, {"dora", Tuner::dora}};
+constexpr std::pair<std::string_view, Tuner> kTuners[] = {{"lora", Tuner::lora},     {"lora-fa", Tuner::lora_fa},
+                                                          {"dora", Tuner::dora},     {"ia3", Tuner::ia3},
+                                                          {"prompt", Tuner::prompt}, {"prefix", Tuner::prefix}};
 
 constexpr std::pair<std::string_view, BaseFormat> kFormats[] = {
     {"nf4", BaseFormat::nf4}, {"nf4-dq", BaseFormat::nf4_dq}, {"fp4", BaseFormat::fp4}, {"int8", BaseFormat::int8}};
@@ -68,16 +71,59 @@ Expected<std::vector<std::string>> list(const Arguments& arguments, std::string_
   return out;
 }
 
+Tuner tuner_of(const Arguments& arguments) {
+  const bool adapted = arguments.has("--lora") || arguments.has("--tuner");
+  if (!adapted || adapter_version(arguments) > 0) return Tuner::none;
+  const std::string given = arguments.text("--tuner", "lora");
+  for (const auto& [name, value] : kTuners) {
+    if (name == given) return value;
+  }
+  return Tuner::lora;
+}
+
+tl::unexpected<Error> foreign(std::string_view option, Tuner tuner) {
+  return fail(ErrorCode::invalid_argument, std::string(option),
+              fmt::format("does not go with --tuner {}; leave it out", name_of(tuner)));
+}
+
+// Kinds of adapters that have no rank.
+Expected<void> check_tuner(const Arguments& arguments, Tuner tuner) {
+  if (has_rank(tuner)) {
+    if (!arguments.has("--lora")) return fail(ErrorCode::invalid_argument, "--tuner", "needs a rank; add --lora RANK");
+    return arguments.has("--virtual-tokens") ? Expected<void>(foreign("--virtual-tokens", tuner)) : Expected<void>{};
+  }
+  if (arguments.text("--modules", "transformers") != "transformers")
+    return not_in_this_version("--tuner", arguments.text("--tuner") + " without --modules transformers");
+  for (const std::string_view option : {"--lora", "--lora-dropout", "--modules-to-save"}) {
+    if (arguments.has(option)) return foreign(option, tuner);
+  }
+  if (arguments.has("--quantize-base")) return not_in_this_version("--quantize-base", "with this --tuner");
+  if (tuner == Tuner::ia3) {
+    return arguments.has("--virtual-tokens") ? Expected<void>(foreign("--virtual-tokens", tuner)) : Expected<void>{};
+  }
+  for (const std::string_view option : {"--lora-targets", "--lora-dtype"}) {
+    if (arguments.has(option)) return foreign(option, tuner);
+  }
+  if (arguments.text("--loss") == "none" || arguments.text("--loss") == "fused")
+    return not_in_this_version("--loss", "other than full with virtual tokens");
+  if (tuner == Tuner::prefix && arguments.text("--recompute", "none") != "none")
+    return fail(ErrorCode::invalid_argument, "--recompute", "PEFT refuses it with prefix tuning; leave it at none");
+  return {};
+}
+
 // What belongs to adapters needs them; what freezes by hand contradicts them.
 Expected<void> check_together(const Arguments& arguments) {
-  constexpr std::array kOfAdapters{"--lora-targets", "--lora-dropout", "--lora-dtype", "--modules-to-save", "--tuner"};
+  constexpr std::array kOfAdapters{"--lora-targets", "--lora-dropout", "--lora-dtype", "--modules-to-save",
+                                   "--virtual-tokens"};
   if (adapter_version(arguments) > 0) {
     if (arguments.text("--modules") != "litgpt")
       return not_in_this_version("--tuner", arguments.text("--tuner") + " without --modules litgpt");
     if (!arguments.has("--lora")) return {};
     return fail(ErrorCode::invalid_argument, "--lora", "contradicts --tuner adapter; leave one out");
   }
-  if (arguments.has("--lora")) {
+  const Tuner tuner = tuner_of(arguments);
+  if (tuner != Tuner::none) {
+    if (auto checked = check_tuner(arguments, tuner); !checked) return checked;
     if (!arguments.has("--freeze")) return {};
     return fail(ErrorCode::invalid_argument, "--freeze",
                 "contradicts --lora, which freezes the whole model; leave it out");
@@ -89,20 +135,11 @@ Expected<void> check_together(const Arguments& arguments) {
   return {};
 }
 
-Tuner tuner_of(const Arguments& arguments) {
-  if (!arguments.has("--lora")) return Tuner::none;
-  const std::string given = arguments.text("--tuner", "lora");
-  for (const auto& [name, value] : kTuners) {
-    if (name == given) return value;
-  }
-  return Tuner::lora;
-}
-
 // What the code that makes the adapters takes where nothing is said.
 double usual_dropout(const TrainOptions& options) { return options.code != nullptr ? options.code->lora_dropout : 0; }
 
 std::vector<std::string> usual_targets(const TrainOptions& options, const model::Architecture& architecture) {
-  if (options.code == nullptr) return model::default_lora_targets(architecture.family);
+  if (options.code == nullptr) return model::default_targets(architecture.family, options.tuning.tuner);
   if (options.code->code == engines::pytorch::CodeBase::litgpt) return {"query", "value"};
   return {"q_proj", "v_proj", "output_proj", "w1", "w2", "w3"};
 }
@@ -132,7 +169,10 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
     *names = *std::move(given);
   }
   options.tuning.rank = *rank;
+  const auto tokens = arguments.integer("--virtual-tokens", kDefaultVirtualTokens, 1, kMostVirtualTokens);
+  if (!tokens) return tl::unexpected<Error>(tokens.error());
   options.tuning.tuner = tuner_of(arguments);
+  if (adds_tokens(options.tuning.tuner)) options.tuning.virtual_tokens = *tokens;
   for (const auto& [name, format] : kFormats) {
     if (arguments.text("--quantize-base") == name) options.tuning.base = format;
   }
@@ -145,13 +185,15 @@ Expected<void> read_tuning(const Arguments& arguments, TrainOptions& options) {
 
 std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOptions& options,
                                      const model::Architecture& architecture) {
+  const Tuner tuner = options.tuning.tuner;
   std::vector<Setting> out{{"lora", options.tuning.rank}};
-  if (options.tuning.tuner != Tuner::none) {
+  if (tuner != Tuner::none) out.push_back({"tuner", std::string(name_of(tuner))});
+  if (adds_tokens(tuner)) out.push_back({"virtual_tokens", options.tuning.virtual_tokens});
+  if (has_rank(tuner) || tuner == Tuner::ia3) {
     const std::vector<std::string> targets =
         options.tuning.targets.empty() ? usual_targets(options, architecture) : options.tuning.targets;
-    out.push_back({"tuner", std::string(name_of(options.tuning.tuner))});
     out.push_back({"lora_targets", joined(targets)});
-    out.push_back({"lora_dropout", options.lora_dropout});
+    if (has_rank(tuner)) out.push_back({"lora_dropout", options.lora_dropout});
     out.push_back({"lora_dtype", lora_dtype(arguments, options)});
     if (!options.tuning.saved.empty()) out.push_back({"modules_to_save", joined(options.tuning.saved)});
   }
@@ -166,11 +208,14 @@ std::vector<Setting> tuning_settings(const Arguments& arguments, const TrainOpti
 
 std::vector<std::pair<std::string_view, std::string>> tuning_defaults(const TrainOptions& options,
                                                                       const model::Architecture& architecture) {
-  if (options.tuning.tuner == Tuner::none) return {};
-  return {{"--tuner", "lora"},
-          {"--lora-targets", joined(usual_targets(options, architecture))},
-          {"--lora-dropout", fmt::format("{}", usual_dropout(options))},
-          {"--lora-dtype", options.code != nullptr ? "base" : "fp32"}};
+  const Tuner tuner = options.tuning.tuner;
+  if (tuner == Tuner::none) return {};
+  if (adds_tokens(tuner)) return {{"--virtual-tokens", std::to_string(options.tuning.virtual_tokens)}};
+  std::vector<std::pair<std::string_view, std::string>> out{
+      {"--tuner", "lora"}, {"--lora-targets", joined(usual_targets(options, architecture))}};
+  if (has_rank(tuner)) out.emplace_back("--lora-dropout", fmt::format("{}", usual_dropout(options)));
+  out.emplace_back("--lora-dtype", options.code != nullptr ? "base" : "fp32");
+  return out;
 }
 
 }  // namespace ullage::cli

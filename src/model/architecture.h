@@ -161,11 +161,15 @@ struct Rotary {
   RotaryForm form = RotaryForm::halves;
   std::array<std::int64_t, 3> sections{};  // pairs of a head that time, height and width turn
   bool recomputed = false;                 // frequencies are computed anew in each forward pass, from nothing (phimoe)
+  bool kept = false;                       // the first forward pass makes tables that stay (Qwen's first generation)
   std::size_t buffer = 0;                  // index of its frequencies among the buffers; the original copy follows
   std::string type = "default";
   std::int64_t original_max_positions = 0;
   std::int64_t max_positions = 0;
 };
+
+// Rows of the tables that are kept, for sequences of `seq` tokens.
+constexpr std::int64_t kept_rotary_rows(std::int64_t seq) { return seq > 8 ? 2 * seq : 16; }
 
 // What becomes of the head's output.
 enum class LogitForm : std::uint8_t { plain, multiplied, divided, softcapped };

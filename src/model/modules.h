@@ -79,9 +79,14 @@ class Modules {
   virtual RotaryTables rotary(const Rotary& module, const Tensor& hidden, Tensor position_ids) = 0;
   // query and key [batch, heads, seq, dim], replaced by the rotated ones.
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;
+  // Tables that the model itself keeps from one forward pass to the next; empty before the first.
+  virtual RotaryTables& kept_rotary() = 0;
   // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows
   // causality. With a window a query sees that many tokens, itself included.
   virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden, MaskSource source = {}) = 0;
+  // Puts keys and values of tokens before the sequence in front, [batch, heads, tokens, dim]; where there are none,
+  // nothing happens.
+  virtual void extend_cache(Tensor& key, Tensor& value) = 0;
   // Whether attention is composed of products and a softmax instead of one kernel; for modules that write both out.
   virtual bool is_eager(const Attention& module) const = 0;
   // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for

@@ -85,6 +85,7 @@ struct Norm {
 struct Embedding {
   ParameterRef weight;
   std::int32_t scale = -1;  // index of the buffer that what is looked up is multiplied by; -1: none
+  bool by_number = false;   // the module multiplies what it looks up by a number, even by 1
 };
 
 struct Linear {

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/lines.h"
 #include "base/nearest.h"
+#include "data/ia3_targets.h"
 #include "data/lora_targets.h"
 #include "model/config_fields.h"
 #include "tensor/quantised.h"
@@ -93,8 +94,9 @@ std::vector<AdapterPart> adapter_of_parts(const Parameter& weight, const Tuning&
           {{module + ".lora_B", {changed, axis(Axis::rank, tuning.rank)}, {}}, true}};
 }
 
-// The factors of a linear's update, [rank, in] and [out, rank], and DoRA's magnitude, [out].
-std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tuning) {
+// The factors of a linear's update, [rank, in] and [out, rank], and DoRA's magnitude, [out]; or (IA)3's scale, [1, in]
+// or [out, 1].
+std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tuning, bool scales_input) {
   const bool turned = weight.module == ModuleKind::conv1d;
   const Dimension& in = weight.dims[turned ? 0 : 1];
   const Dimension& out = weight.dims[turned ? 1 : 0];
@@ -102,6 +104,12 @@ std::vector<AdapterPart> adapter_of(const Parameter& weight, const Tuning& tunin
   const std::string module(module_of(weight.name));
   if (tuning.parts != 0 && out.parts.size() == kFusedParts) return adapter_of_parts(weight, tuning);
   std::vector<AdapterPart> parts;
+  if (tuning.tuner == Tuner::ia3) {
+    const Dimension one = axis(Axis::rank, 1);
+    const std::vector<Dimension> dims = scales_input ? std::vector{one, in} : std::vector{out, one};
+    parts.push_back({{module + ".ia3_l.default", dims, {}}, true});
+    return parts;
+  }
   parts.push_back({{module + ".lora_A.weight", {rank, in}, {}}, tuning.tuner != Tuner::lora_fa});
   parts.push_back({{module + ".lora_B.weight", {out, rank}, {}}, true});
   if (tuning.tuner == Tuner::dora) parts.push_back({{module + ".lora_magnitude_vector.weight", {out}, {}}, true});
@@ -113,6 +121,21 @@ bool is_linear(const Parameter& parameter) {
   return parameter.module == ModuleKind::linear || parameter.module == ModuleKind::conv1d;
 }
 
+std::string_view family_of(std::string_view line) { return quoted_after(line, "{\"model_type\":\""); }
+
+std::vector<std::string> modules_of(std::string_view table, std::string_view family, std::string_view key) {
+  std::vector<std::string> out;
+  const std::string_view line = find_sorted_line(table, family, family_of);
+  const auto row = parse_json(line, "targets");
+  if (line.empty() || !row) return out;
+  for (const Json& target : row->value(std::string(key), Json::array())) out.push_back(target.get<std::string>());
+  return out;
+}
+
+std::vector<std::string> ia3_modules(std::string_view family, std::string_view key) {
+  return modules_of(data::ia3_targets(), family, key);
+}
+
 class Planner {
  public:
   Planner(const Architecture& architecture, const Tuning& tuning, const std::vector<std::string>& targets)
@@ -121,7 +144,9 @@ class Planner {
         targets_("--lora-targets", targets),
         saved_("--modules-to-save", tuning.saved),
         frozen_("--freeze", tuning.frozen),
-        all_linear_(targets.size() == 1 && targets.front() == kAllLinear) {}
+        all_linear_(targets.size() == 1 && targets.front() == kAllLinear) {
+    if (tuning.tuner == Tuner::ia3) feedforward_ = ia3_modules(architecture.family, "feedforward");
+  }
 
   Expected<TuningPlan> plan() {
     TuningPlan out;
@@ -133,6 +158,7 @@ class Planner {
     out.adapted = tuning_.tuner != Tuner::none;
     out.base = tuning_.base;
     out.all_train = !out.adapted && tuning_.frozen.empty() && !tuning_.marked;
+    if (adds_tokens(tuning_.tuner)) out.virtual_tokens = virtual_tokens();
     if (!all_linear_) {
       if (auto met = targets_.all_met(linears_); !met) return tl::unexpected<Error>(met.error());
     }
@@ -145,13 +171,18 @@ class Planner {
 
  private:
   bool is_target(const Parameter& parameter, std::string_view module) {
-    if (tuning_.tuner == Tuner::none) return false;
+    if (tuning_.tuner == Tuner::none || adds_tokens(tuning_.tuner)) return false;
     const bool convolves = parameter.module == ModuleKind::convolution && !all_linear_;
     if (convolves && targets_.matches(module, is_called)) refuse_convolution(module);
     if (!is_linear(parameter)) return false;
     if (!module.ends_with("lm_head")) add_once(linears_, last_part(module));
     if (all_linear_) return &parameter != head();
     return targets_.matches(module, is_called);
+  }
+
+  bool scales_input(std::string_view module) const {
+    return std::any_of(feedforward_.begin(), feedforward_.end(),
+                       [&](const std::string& name) { return is_called(module, name); });
   }
 
   // What quantisation leaves out: the last layer, whatever it is for.
@@ -181,6 +212,17 @@ class Planner {
     }
   }
 
+  // PEFT's PromptEmbedding, [tokens, hidden], or PrefixEncoder, [tokens, 2 x layers x key and value width].
+  Parameter virtual_tokens() const {
+    const Dimension rows = axis(Axis::position, tuning_.virtual_tokens);
+    const Attention& attention = architecture_.kinds[0].attention;
+    const Dimension width =
+        tuning_.tuner == Tuner::prompt
+            ? axis(Axis::hidden, architecture_.hidden)
+            : axis(Axis::kv_heads, 2 * architecture_.layer_count() * attention.kv_heads, attention.head_dim);
+    return {"prompt_encoder.default.embedding.weight", {rows, width}, {}};
+  }
+
   std::vector<ParameterRole> roles(const std::vector<Parameter>& parameters, const std::string& prefix) {
     std::vector<ParameterRole> out(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -195,7 +237,8 @@ class Planner {
       out[i].beside_quantised =
           i > 0 && (out[i - 1].quantised || out[i - 1].beside_quantised) && module_of(parameters[i - 1].name) == module;
       if (!is_target(parameters[i], module)) continue;
-      role.adapter = adapter_of(parameters[i], tuning_);
+      role.scales_input = scales_input(module);
+      role.adapter = adapter_of(parameters[i], tuning_, role.scales_input);
       std::size_t last = i;
       while (last + 1 < parameters.size() && module_of(parameters[last + 1].name) == module) ++last;
       out[last].adapter_of = static_cast<std::int32_t>(i);
@@ -208,6 +251,7 @@ class Planner {
   Wanted targets_, saved_, frozen_;
   bool all_linear_;
   std::optional<Error> error_;
+  std::vector<std::string> feedforward_;
   std::vector<std::string_view> modules_;  // last parts of the names that there are
   std::vector<std::string_view> linears_;
 };
@@ -255,8 +299,6 @@ void add_parts(std::vector<Parameter>& parameters, const std::vector<ParameterRo
   }
 }
 
-std::string_view family_of(std::string_view line) { return quoted_after(line, "{\"model_type\":\""); }
-
 // Everything trains, as it mostly does: no name needs to be looked at.
 TuningPlan plan_all(const Architecture& architecture) {
   TuningPlan out;
@@ -271,8 +313,8 @@ TuningPlan plan_all(const Architecture& architecture) {
 Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
   if (tuning.tuner == Tuner::none && tuning.frozen.empty() && !tuning.marked) return plan_all(architecture);
   std::vector<std::string> targets = tuning.targets;
-  if (targets.empty() && tuning.tuner != Tuner::none) targets = default_lora_targets(architecture.family);
-  if (targets.empty() && tuning.tuner != Tuner::none) {
+  if (targets.empty()) targets = default_targets(architecture.family, tuning.tuner);
+  if (targets.empty() && tuning.tuner != Tuner::none && !adds_tokens(tuning.tuner)) {
     return fail(ErrorCode::invalid_argument, "--lora-targets",
                 fmt::format("PEFT knows no targets for {}; name some, or all-linear", architecture.family));
   }
@@ -293,6 +335,12 @@ ParameterTotals parameter_totals(const Architecture& architecture, const TuningP
     out.quantised_bytes += by_kind[kind].quantised_bytes;
     out.cast_biases += by_kind[kind].cast_biases;
   }
+  if (plan.virtual_tokens) {
+    const std::int64_t elements = plan.virtual_tokens->elements();
+    out.parameters += elements;
+    out.trainable += elements;
+    out.in_adapters += elements;
+  }
   return out;
 }
 
@@ -300,6 +348,7 @@ Architecture with_added_parameters(const Architecture& architecture, const Tunin
   Architecture out = architecture;
   add_parts(out.parameters, plan.globals);
   for (std::size_t i = 0; i < plan.kinds.size(); ++i) add_parts(out.kinds[i].parameters, plan.kinds[i]);
+  if (plan.virtual_tokens) out.parameters.push_back(*plan.virtual_tokens);
   return out;
 }
 
@@ -313,12 +362,12 @@ std::int64_t trained_tensors(const std::vector<ParameterRole>& kind) {
 }
 
 std::vector<std::string> default_lora_targets(std::string_view family) {
-  std::vector<std::string> out;
-  const std::string_view line = find_sorted_line(data::lora_targets(), family, family_of);
-  const auto row = parse_json(line, "lora_targets");
-  if (line.empty() || !row) return out;
-  for (const Json& target : row->value("targets", Json::array())) out.push_back(target.get<std::string>());
-  return out;
+  return modules_of(data::lora_targets(), family, "targets");
+}
+
+std::vector<std::string> default_targets(std::string_view family, Tuner tuner) {
+  if (has_rank(tuner)) return default_lora_targets(family);
+  return tuner == Tuner::ia3 ? ia3_modules(family, "targets") : std::vector<std::string>{};
 }
 
 }  // namespace ullage::model

@@ -15,7 +15,13 @@ enum class Tuner : std::uint8_t {
   lora,
   lora_fa,  // the first factor is frozen
   dora,     // the update is split into a direction and a trained magnitude
+  ia3,      // results, and what a feed-forward's last product reads, are scaled
+  prompt,   // embeddings of virtual tokens stand in front of the sequence
+  prefix,   // keys and values of virtual tokens stand in front of every layer's
 };
+
+constexpr bool has_rank(Tuner tuner) { return tuner == Tuner::lora || tuner == Tuner::lora_fa || tuner == Tuner::dora; }
+constexpr bool adds_tokens(Tuner tuner) { return tuner == Tuner::prompt || tuner == Tuner::prefix; }
 
 // The form that a frozen model's linear layers are kept in; all but the head's.
 enum class BaseFormat : std::uint8_t {
@@ -34,6 +40,7 @@ inline constexpr std::uint8_t kValuePart = 4;
 struct Tuning {
   Tuner tuner = Tuner::none;  // other than none: all parameters that the model came with are frozen
   std::int64_t rank = 0;
+  std::int64_t virtual_tokens = 0;
   std::vector<std::string> targets;  // empty: PEFT's own for the family; "all-linear": all but the head
   std::vector<std::string> saved;    // modules of which a copy is trained in their place
   std::vector<std::string> frozen;   // modules, or their parents, that are not trained (without a tuner)
@@ -57,7 +64,8 @@ struct ParameterRole {
   bool quantised = false;
   bool beside_quantised = false;           // a bias of such a weight's module
   bool copied = false;                     // frozen; a trained copy takes its place
-  std::vector<AdapterPart> adapter;        // of a weight: the factors A and B, and DoRA's magnitude
+  std::vector<AdapterPart> adapter;        // of a weight: the factors A and B, and DoRA's magnitude; or (IA)3's scale
+  bool scales_input = false;               // that scale is for what goes in
   std::optional<std::int32_t> adapter_of;  // behind this parameter the adapter of that one is registered
 };
 
@@ -65,8 +73,9 @@ struct ParameterRole {
 struct TuningPlan {
   std::vector<ParameterRole> globals;
   std::vector<std::vector<ParameterRole>> kinds;
-  bool adapted = false;   // there are adapters
-  bool all_train = true;  // every parameter does
+  std::optional<Parameter> virtual_tokens;  // the table of virtual tokens, registered behind the model, in fp32
+  bool adapted = false;                     // there are adapters
+  bool all_train = true;                    // every parameter does
   BaseFormat base = BaseFormat::plain;
 };
 
@@ -91,5 +100,8 @@ std::int64_t trained_tensors(const std::vector<ParameterRole>& kind);
 
 // PEFT's default targets (data/lora_targets.jsonl); empty: it knows none for the family.
 std::vector<std::string> default_lora_targets(std::string_view family);
+
+// The same for a tuner; none for those that add tokens.
+std::vector<std::string> default_targets(std::string_view family, Tuner tuner);
 
 }  // namespace ullage::model

@@ -54,6 +54,7 @@ struct PhaseText {
 };
 
 constexpr PhaseText kPhases[] = {
+    {"load", Text::phase_load},
     {"before_step", Text::phase_before_step},
     {"forward_peak", Text::phase_forward_peak},
     {"after_forward", Text::phase_after_forward},

@@ -126,6 +126,13 @@ struct AdviceLine {
   Message text;
 };
 
+// Tensors in the host's memory; Python, libraries and CUDA's runtime come on top.
+struct Host {
+  std::int64_t peak_bytes = 0;
+  std::int64_t load_peak_bytes = 0;  // until the weights have arrived on the card
+  Message rule;
+};
+
 struct Prediction {
   std::string command;
   ModelFacts model;
@@ -138,6 +145,7 @@ struct Prediction {
   std::vector<LayerLine> layers;          // the same bytes by layer
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
+  std::optional<Host> host;  // where it was asked how the weights arrive
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only
   std::optional<std::vector<AdviceLine>> advice;  // where it was asked for, or the step does not fit

@@ -157,6 +157,11 @@ Json advice_json(const std::optional<std::vector<AdviceLine>>& advice) {
   return out;
 }
 
+Json host_json(const std::optional<Host>& host) {
+  if (!host) return nullptr;
+  return {{"peak_bytes", host->peak_bytes}, {"pinned_bytes", nullptr}, {"load_peak_bytes", host->load_peak_bytes}};
+}
+
 Json messages_json(const std::vector<Message>& messages) {
   Json out = Json::array();
   for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
@@ -177,7 +182,7 @@ Json prediction_document(const Prediction& p) {
   out["layers"] = layers_json(p.layers);
   out["work"] = work_json(p.work);
   out["ranks"] = nullptr;
-  out["host"] = nullptr;
+  out["host"] = host_json(p.host);
   out["fits"] = or_null(p.fit.fits);
   out["fits_certain"] = or_null(p.fit.certain);
   out["headroom_bytes"] = or_null(p.fit.headroom_bytes);

@@ -91,6 +91,12 @@ void write_phases(TextPage& page, const Prediction& p) {
   }
 }
 
+void write_host(TextPage& page, const Prediction& p) {
+  if (!p.host) return;
+  page.line();
+  page.line(page.say(Message{Text::host_line, {{"bytes", Bytes{p.host->load_peak_bytes}}}}));
+}
+
 void write_parts(TextPage& page, const Prediction& p) {
   const std::vector<Group> groups = over_layers(p.parts);
   page.heading(Text::heading_parts);
@@ -203,6 +209,7 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
   write_peak(page, p);
   write_components(page, p);
   write_phases(page, p);
+  write_host(page, p);
   write_parts(page, p);
   write_layers(page, p);
   write_work(page, p);

@@ -68,6 +68,17 @@ PhaseLine phase(std::string name, const memory::Moment& moment) {
   return {std::move(name), moment.bytes, moment.by_component};
 }
 
+// Once the weights are there, and what adapters add: what later steps keep beside them comes from the optimizer.
+PhaseLine load_phase(const memory::Moment& before_step) {
+  PhaseLine out{"load", 0, {}};
+  for (const Component component : {Component::parameters, Component::buffers}) {
+    const auto i = static_cast<std::size_t>(component);
+    out.components[i] = before_step.by_component[i];
+    out.allocated_bytes += before_step.by_component[i];
+  }
+  return out;
+}
+
 // The moments that the step reaches, in their order; the last one is the peak.
 std::vector<PhaseLine> phases_of(const memory::Sweep& sweep, bool forward_only) {
   std::vector<PhaseLine> out{phase("before_step", sweep.at[0]), phase("forward_peak", sweep.highest[1]),
@@ -268,12 +279,17 @@ Prediction train_report(const TrainQuestion& question) {
   out.parts = parts_at(run, peak.event);
   out.layers = layers_of(out.parts, question.architecture.layer_count());
   out.phases = phases_of(sweep, forward_only);
+  if (question.load) {
+    out.phases.insert(out.phases.begin(), load_phase(sweep.at[0]));
+    out.host = host_memory(question.architecture, question.options, *question.load);
+  }
   out.components = components_of(question, peak, out.parts);
   out.work = work_of(run, question.further_micro_batches);
   out.roofline_seconds = roofline_seconds_of(question);
   out.warnings = warnings_of(question);
   add_card(out, question, peak);
   out.assumptions = assumptions_of(question);
+  if (out.host) out.assumptions.push_back(out.host->rule);
   return out;
 }
 

@@ -51,6 +51,7 @@ Tensor pad_last(Tensor x, std::int64_t right);  // integers only: no gradient
 // `into`, which has no gradient, with x's entries along the last dimension where `columns` names them; in place
 // (index_copy_) or as a copy (index_copy).
 Tensor index_copy_last(Tensor into, Tensor columns, Tensor x, bool in_place);
+Tensor repeat_first(Tensor x, std::int64_t times);  // the first dimension, which has one element; a copy always
 // One index of `dim`, given as a list from the host: a copy that keeps the dimension.
 Tensor take_one(Tensor x, int dim);
 

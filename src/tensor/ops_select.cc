@@ -17,6 +17,8 @@ void take_one_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = empty(*node.context, Op::index_put, node.dims, in[0].dtype());
 }
 
+void repeat_first_backward(Node& node, Gradients& in, Gradients& out) { out[0] = sum_to(in[0], node.dims); }
+
 void where_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor mask = unpack(node, 0);
   const Tensor zero = empty(*node.context, Op::empty, {}, in[0].dtype());
@@ -56,6 +58,15 @@ Tensor take_one(Tensor x_in, int dim) {
   Dims sizes = x.sizes();
   sizes[dim] = 1;
   return record.finish(empty(x.context(), Op::index, sizes, x.dtype()));
+}
+
+Tensor repeat_first(Tensor x_in, std::int64_t times) {
+  const Tensor x = std::move(x_in);
+  Recording record(x.context(), repeat_first_backward, {&x});
+  if (record) record.node()->dims = x.sizes();
+  Dims sizes = x.sizes();
+  sizes[0] = times;
+  return record.finish(empty(x.context(), Op::repeat, sizes, x.dtype()));
 }
 
 Tensor where(Tensor mask_in, Tensor x_in, Tensor number_in) {

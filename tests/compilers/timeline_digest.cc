@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engines/pytorch/train.h"
+#include "engines/pytorch/virtual_tokens.h"
 #include "memory/timeline_replay.h"
 #include "model/family.h"
 
@@ -142,6 +143,15 @@ constexpr Model kModels[] = {
 constexpr const char* kImages[] = {"alexnet",  "vgg11",       "vgg16_bn",    "resnet18",
                                    "resnet50", "densenet121", "mobilenet_v2"};
 
+model::Tuning adapters(model::Tuner tuner) {
+  model::Tuning out;
+  out.tuner = tuner;
+  out.rank = 4;
+  out.virtual_tokens = 5;
+  if (!adds_tokens(tuner)) out.targets = {"all-linear"};
+  return out;
+}
+
 std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   using namespace engines::pytorch;
   std::vector<std::pair<std::string, TrainOptions>> out;
@@ -201,14 +211,20 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.loss = Loss::none;
   });
   add("lora", [](TrainOptions& o) {
-    o.tuning = {model::Tuner::lora, 4, {"all-linear"}, {}, {}};
+    o.tuning = adapters(model::Tuner::lora);
     o.lora_dropout = 0.1;
   });
   add("dora-full-adafactor", [](TrainOptions& o) {
-    o.tuning = {model::Tuner::dora, 4, {"all-linear"}, {}, {}};
+    o.tuning = adapters(model::Tuner::dora);
     o.recompute = Recompute::full;
     o.optimizer = Optimizer::adafactor;
   });
+  add("ia3", [](TrainOptions& o) { o.tuning = adapters(model::Tuner::ia3); });
+  add("prompt-full", [](TrainOptions& o) {
+    o.tuning = adapters(model::Tuner::prompt);
+    o.recompute = Recompute::full;
+  });
+  add("prefix", [](TrainOptions& o) { o.tuning = adapters(model::Tuner::prefix); });
   for (const auto& [name, optimizer] : {std::pair{"adagrad", Optimizer::adagrad},
                                         {"adafactor", Optimizer::adafactor},
                                         {"lion", Optimizer::lion},
@@ -268,6 +284,8 @@ bool print(const std::string& name, const Json& config, const TrainOptions& give
   const bool sees = static_cast<bool>(architecture->vision);
   if (architecture->encoder_layers > 0 && !sees && refused) return true;
   if (sees && options.kernels == engines::pytorch::Kernels::cpu) return true;
+  if (adds_tokens(options.tuning.tuner) && !engines::pytorch::check_virtual_tokens(*architecture, options.tuning))
+    return true;
   for (const bool splice : {false, true}) {
     const auto run = engines::pytorch::run_train_step(*architecture, options, splice);
     if (!run) return std::fprintf(stderr, "%s: %s\n", name.c_str(), to_string(run.error()).c_str()), false;

@@ -21,6 +21,8 @@ CALLS = {
         ["train", LLAMA, "--advise"],
         ["train", LLAMA, "--gpu", "a100-80gb", "--seq-len", "max"],
         ["train", "gpt2", "--step", "forward"],
+        ["train", "gpt2", "--load", "torch"],
+        ["train", LLAMA, "--tuner", "prefix", "--load", "meta"],
         ["train", "gpt2", "--step", "first", "--optimizer", "sgd-momentum", "--optimizer-impl", "loop"],
         ["train", "gpt2", "--optimizer", "none", "--loss", "none", "--attention", "eager", "--precision", "fp32"],
         ["train", "gpt2", "--recompute", "full", "--recompute-reentrant", "--grad-accum", "5", "--clip-grad", "1.5"],

@@ -41,11 +41,14 @@ bool read_tuning(TrainOptions& o, const std::string& key, const std::string& val
     o.llama_adapter = value == "adapter" ? 1 : 2;
     return true;
   }
-  const std::map<std::string, model::Tuner> tuners{
-      {"lora", model::Tuner::lora}, {"lora-fa", model::Tuner::lora_fa}, {"dora", model::Tuner::dora}};
+  const std::map<std::string, model::Tuner> tuners{{"lora", model::Tuner::lora},     {"lora-fa", model::Tuner::lora_fa},
+                                                   {"dora", model::Tuner::dora},     {"ia3", model::Tuner::ia3},
+                                                   {"prompt", model::Tuner::prompt}, {"prefix", model::Tuner::prefix}};
   if (key == "--lora") {
     o.tuning.rank = std::stoll(value);
     if (o.tuning.tuner == model::Tuner::none) o.tuning.tuner = model::Tuner::lora;
+  } else if (key == "--virtual-tokens") {
+    o.tuning.virtual_tokens = std::stoll(value);
   } else if (key == "--lora-targets") {
     o.tuning.targets = words(value);
   } else if (key == "--lora-dropout") {

@@ -105,7 +105,8 @@ TEST_P(Tensors, HaveTheNamesShapesAndOrderOfThePublishedClass) {
 
 INSTANTIATE_TEST_SUITE_P(
     Recorded, Tensors,
-    ::testing::Values("meta-llama/Llama-3.1-8B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "mistralai/Mistral-7B-v0.1",
+    ::testing::Values("google/vit-base-patch16-224-in21k", "openai/clip-vit-large-patch14", "openai/whisper-tiny",
+                      "meta-llama/Llama-3.1-8B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "mistralai/Mistral-7B-v0.1",
                       "openai-community/gpt2", "EleutherAI/pythia-410m", "facebook/opt-350m", "bigscience/bloom-560m",
                       "tiiuae/falcon-7b", "tiiuae/falcon-40b-transformers", "EleutherAI/gpt-j-6b", "mosaicml/mpt-7b",
                       "bigcode/gpt_bigcode-santacoder", "microsoft/phi-2", "EleutherAI/gpt-neo-1.3B",

@@ -38,11 +38,28 @@ def made_in_place(device, dtype):
         del FakeTensor.__deepcopy__
 
 
+def scaled(model, o):
+    return peft.IA3Config(task_type="CAUSAL_LM", target_modules=names(o.lora_targets) or None)
+
+
+def prompted(model, o):
+    """Virtual tokens, as embeddings or as keys and values. PEFT makes them in torch's default type, fp32."""
+    kind = peft.PromptTuningConfig if o.tuner == "prompt" else peft.PrefixTuningConfig
+    return kind(task_type="CAUSAL_LM", num_virtual_tokens=o.virtual_tokens)
+
+
+CONFIGS = {"ia3": scaled, "prompt": prompted, "prefix": prompted}
+
+
 def adapted(model, o):
     """`model` with its weights frozen and adapters in the type asked for."""
     base = next(model.parameters())
-    with made_in_place(base.device, torch.float32 if o.quantize_base else base.dtype):
-        made = peft.get_peft_model(model, low_rank(model, o), autocast_adapter_dtype=o.lora_dtype == "fp32")
+    virtual = o.tuner in ("prompt", "prefix")
+    with made_in_place(base.device, torch.float32 if o.quantize_base or virtual else base.dtype):
+        made = peft.get_peft_model(model, CONFIGS.get(o.tuner, low_rank)(model, o),
+                                   autocast_adapter_dtype=o.lora_dtype == "fp32")
+    if virtual:  # numbered on the host
+        made.prompt_tokens = {name: torch.arange(len(numbers)) for name, numbers in made.prompt_tokens.items()}
     if o.tuner == "lora-fa":  # peft.optimizers.create_lorafa_optimizer
         for name, parameter in made.named_parameters():
             if "lora_A" in name:

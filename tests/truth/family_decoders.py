@@ -72,3 +72,5 @@ def extra(name, kind, args):
 JOBS = [extra(name, "fp32-eager-reentrant", "--micro-batch 2 --seq-len 33 --precision fp32 --attention eager "
                                             "--recompute full --recompute-reentrant")
         for name in CONFIGS if "-" not in name]
+JOBS += [extra(name, f"{tuner}-bf16", f"--micro-batch 2 --seq-len 64 --precision bf16 --tuner {tuner} --virtual-tokens 6")
+         for name in ("qwen2", "qwen3") for tuner in ("prompt", "prefix")]

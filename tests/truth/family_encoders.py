@@ -38,3 +38,13 @@ JOBS += [Job("t5-amp-bf16-full-eager", T5, f"--kernels cuda-traced {STANDARD['am
 JOBS += [Job(f"{name}-{kind}-full-eager", CONFIGS[name],
              f"--kernels cuda-traced {NORMAL} --precision {kind} --recompute full --attention eager")
          for name in ("bert", "roberta", "bart") for kind in ("bf16", "fp16")]
+ADAPTED = {
+    "bert": ("query,value", ("bf16", "fp32-full", "amp-bf16")),
+    "bart": ("q_proj,v_proj", ("bf16", "fp32-full", "amp-bf16")),
+    "t5": ("q,v", ()),
+}
+JOBS += [Job(f"{name}-lora-{kind}", CONFIGS[name],
+             f"--kernels cuda-traced {STANDARD[kind]} --lora 4 --lora-targets {targets}")
+         for name, (targets, kinds) in ADAPTED.items() for kind in kinds]
+JOBS += [Job(f"t5-lora-{kind}", T5, f"--kernels cuda-traced {STANDARD[kind]} --lora 4 --attention eager")
+         for kind in ("bf16", "fp32-full")]

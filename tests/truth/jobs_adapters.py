@@ -41,6 +41,25 @@ def other_tuners(add, llama, gpt2):
         add(gpt2, f"dora-{dtype}", f"{NORMAL} --tuner dora --lora 8 --lora-targets c_attn --lora-dtype {dtype}")
 
 
+def without_rank(add, llama, gpt2):
+    for dtype in ("fp32", "base"):
+        add(llama, f"ia3-{dtype}", f"{NORMAL} --tuner ia3 --lora-dtype {dtype}")
+        add(llama, f"ia3-{dtype}-full", f"{ODD} --tuner ia3 --lora-dtype {dtype} {FULL}")
+        add(gpt2, f"ia3-{dtype}", f"{NORMAL} --tuner ia3 --lora-dtype {dtype}")
+    add(llama, "ia3-amp-bf16", "--micro-batch 3 --seq-len 33 --precision amp-bf16 --tuner ia3 --lora-targets q_proj,down_proj")
+    add(llama, "ia3-reentrant", f"{ODD} --tuner ia3 {REENTRANT}")
+    add(llama, "ia3-fp32-accumulate", "--micro-batch 2 --seq-len 33 --precision fp32 --tuner ia3 --grad-accum 2")
+    add(llama, "prompt", f"{NORMAL} --tuner prompt --virtual-tokens 8")
+    add(llama, "prompt-full", f"{ODD} --tuner prompt --virtual-tokens 7 {FULL}")
+    add(llama, "prompt-one-fp32", "--micro-batch 1 --seq-len 33 --precision fp32 --tuner prompt --virtual-tokens 20")
+    add(llama, "prompt-amp-bf16", "--micro-batch 3 --seq-len 33 --precision amp-bf16 --tuner prompt --virtual-tokens 5")
+    add(llama, "prompt-fp16-eager", "--micro-batch 2 --seq-len 48 --precision fp16 --attention eager --tuner prompt --virtual-tokens 5")
+    add(llama, "prefix", f"{NORMAL} --tuner prefix --virtual-tokens 8")
+    add(llama, "prefix-fp32-first", "--micro-batch 3 --seq-len 33 --precision fp32 --tuner prefix --virtual-tokens 7 --step first")
+    add(llama, "prefix-amp-bf16", "--micro-batch 3 --seq-len 33 --precision amp-bf16 --tuner prefix --virtual-tokens 5")
+    add(llama, "prefix-fp16-eager", "--micro-batch 1 --seq-len 48 --precision fp16 --attention eager --tuner prefix --virtual-tokens 5")
+
+
 def partly_trained(add, llama, gpt2):
     for saved in ("lm_head", "embed_tokens", "embed_tokens,lm_head"):
         name = saved.replace(",", "-").replace("_", "-")
@@ -59,4 +78,5 @@ def partly_trained(add, llama, gpt2):
 def jobs(add, llama, gpt2):
     low_rank(add, llama, gpt2)
     other_tuners(add, llama, gpt2)
+    without_rank(add, llama, gpt2)
     partly_trained(add, llama, gpt2)

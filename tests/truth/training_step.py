@@ -57,6 +57,7 @@ def parse_options(words):
     p.add_argument("--lora-dropout", type=float, default=0.0)
     p.add_argument("--lora-dtype", choices=["fp32", "base"], default="fp32")
     p.add_argument("--tuner", choices=TUNERS)
+    p.add_argument("--virtual-tokens", type=int, default=0)
     p.add_argument("--modules-to-save", default="")
     p.add_argument("--quantize-base", choices=["nf4", "nf4-dq", "fp4", "int8"])
     p.add_argument("--prepare-kbit", action="store_true")

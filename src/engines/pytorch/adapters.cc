@@ -111,9 +111,31 @@ Tensor TransformersModules::quantised_linear(const model::Linear& module, const 
   return t::to(std::move(out), given);
 }
 
+// (IA)3's linear (src/peft/tuners/ia3/layer.py): what comes out is scaled, or what goes in. The scale is a product with
+// the number one to begin with.
+Tensor TransformersModules::scaled_linear(const model::Linear& module, const Adapter& adapter, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  const DType dtype = x.dtype();
+  const t::Scope named(context_, scope(module.weight));
+  Tensor scale = t::view(adapter.scale, {-1});
+  scale = t::mul_scalar(std::move(scale));
+  if (adapter.scales_input) {
+    x = t::to(x, adapter.scale.dtype());
+    Tensor product = t::mul(x, scale);
+    const Tensor scaled = t::to(std::move(product), dtype);
+    return call([&](Tensor h) { return plain_linear(module, std::move(h)); }, scaled);
+  }
+  Tensor result = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
+  const DType given = result.dtype();
+  Tensor product = t::mul(result, scale);
+  result = t::to(std::move(product), given);
+  return result;
+}
+
 // The input is cast to the adapter's type, the sum back to that of the module's result. Each name keeps its old tensor
 // until the new one exists.
 Tensor TransformersModules::adapted_linear(const model::Linear& module, const Adapter& adapter, Tensor x_in) {
+  if (adapter.scale) return scaled_linear(module, adapter, std::move(x_in));
   Tensor x = std::move(x_in);
   Tensor result = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
   const DType dtype = result.dtype();

@@ -53,8 +53,14 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   return made;
 }
 
-Adapter ModelState::make_adapter(const std::vector<model::AdapterPart>& parts) {
+Adapter ModelState::make_adapter(const model::ParameterRole& role) {
+  const std::vector<model::AdapterPart>& parts = role.adapter;
   Adapter out;
+  if (parts.size() == 1) {
+    out.scale = make(parts[0].parameter, context_.intern(parts[0].parameter.name), adapter_dtype_, true);
+    out.scales_input = role.scales_input;
+    return out;
+  }
   Tensor* const places[] = {&out.a, &out.b, &out.magnitude};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     *places[i] = make(parts[i].parameter, context_.intern(parts[i].parameter.name), adapter_dtype_, parts[i].trains);
@@ -66,11 +72,11 @@ Adapter ModelState::make_adapter(const std::vector<model::AdapterPart>& parts) {
 
 void ModelState::add_adapter(std::vector<Adapter>& adapters, const std::vector<model::ParameterRole>& roles,
                              std::size_t i) {
-  if (!plan_.adapted) return;
+  if (!plan_.adapted || plan_.virtual_tokens) return;
   adapters.resize(roles.size());
   if (!roles[i].adapter_of) return;
   const auto weight = static_cast<std::size_t>(*roles[i].adapter_of);
-  adapters[weight] = make_adapter(roles[weight].adapter);
+  adapters[weight] = make_adapter(roles[weight]);
 }
 
 void ModelState::add_globals(const model::Architecture& architecture, std::size_t from, std::size_t to) {
@@ -155,6 +161,9 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
   add_globals(architecture, architecture.encoder_at, architecture.layers_at);
   add_layers(architecture.encoder_layers, architecture.layer_count());
   add_globals(architecture, architecture.layers_at, architecture.parameters.size());
+  if (plan.virtual_tokens) {
+    virtual_tokens_ = make(*plan.virtual_tokens, context.intern(plan.virtual_tokens->name), DType::f32, true);
+  }
   buffers_ = make_buffers(architecture.buffers);
 }
 
@@ -164,11 +173,11 @@ const Tensor& ModelState::parameter(model::ParameterRef ref, std::int64_t layer)
 }
 
 const Adapter* ModelState::adapter(model::ParameterRef weight, std::int64_t layer) const {
-  if (!plan_.adapted) return nullptr;
+  if (!plan_.adapted || plan_.virtual_tokens) return nullptr;
   const auto index = static_cast<std::size_t>(weight.index);
   const Adapter& found =
       weight.in_layer ? layer_adapters_[static_cast<std::size_t>(layer)][index] : global_adapters_[index];
-  return found.a ? &found : nullptr;
+  return found.a || found.scale ? &found : nullptr;
 }
 
 const Quantised* ModelState::quantised(model::ParameterRef weight, std::int64_t layer) const {

@@ -15,8 +15,11 @@ struct Quantised {
   explicit operator bool() const { return four.packed || eight.codes; }
 };
 
-// What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude. Empty tensors: no adapter.
+// What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude; or what scales its result or its input.
+// Empty tensors: no adapter.
 struct Adapter {
+  tensor::Tensor scale;  // [out, 1] or [1, in]
+  bool scales_input = false;
   tensor::Tensor a;          // [rank, in]
   tensor::Tensor b;          // [out, rank]
   tensor::Tensor magnitude;  // [out]; empty but for DoRA
@@ -37,6 +40,8 @@ class ModelState {
   // The quantised form of a linear's weight; null: it is plain.
   const Quantised* quantised(model::ParameterRef weight, std::int64_t layer) const;
   bool adapted() const { return plan_.adapted; }
+  // The table of virtual tokens; empty: there are none.
+  const tensor::Tensor& virtual_tokens() const { return virtual_tokens_; }
   bool is_input_embedding(model::ParameterRef weight) const {
     return !weight.in_layer && (weight.index == input_embedding_ || weight.index == decoder_embedding_);
   }
@@ -61,7 +66,7 @@ class ModelState {
   tensor::Tensor make(const model::Parameter& parameter, NameId label, DType dtype, bool trains);
   tensor::Tensor make_weight(const model::Parameter& parameter, NameId label, const model::ParameterRole& role,
                              std::vector<Quantised>& quantised);
-  Adapter make_adapter(const std::vector<model::AdapterPart>& parts);
+  Adapter make_adapter(const model::ParameterRole& role);
   // The adapter that is registered behind parameter i, put in its weight's place.
   void add_adapter(std::vector<Adapter>& adapters, const std::vector<model::ParameterRole>& roles, std::size_t i);
   std::vector<tensor::Tensor> make_buffers(const std::vector<model::Buffer>& buffers);
@@ -86,6 +91,7 @@ class ModelState {
   std::vector<std::vector<Adapter>> layer_adapters_;  // as layers_
   std::vector<Quantised> global_quantised_;
   std::vector<std::vector<Quantised>> layer_quantised_;
+  tensor::Tensor virtual_tokens_;
   std::vector<tensor::Tensor> buffers_;
   std::vector<std::vector<tensor::Tensor>> layer_buffers_;
   std::vector<tensor::Tensor> trainable_;

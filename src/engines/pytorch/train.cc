@@ -10,6 +10,7 @@
 #include "engines/pytorch/splice.h"
 #include "engines/pytorch/torchtune.h"
 #include "engines/pytorch/transformers_modules.h"
+#include "engines/pytorch/virtual_tokens.h"
 #include "model/family.h"
 #include "model/limits.h"
 #include "tensor/autocast.h"
@@ -89,8 +90,17 @@ class TrainStep {
     for (const model::Rotary* rotary : {&architecture_.rotary, &architecture_.local_rotary}) {
       if (rotary->type == "longrope") state_.drop_rotary_copy(*rotary);
     }
+    if (architecture_.rotary.kept) keep_rotary(architecture_.rotary.dim);
     if (options_.optimizer == Optimizer::none) leave_gradients();
     else optimizer_.create();
+  }
+
+  void keep_rotary(std::int64_t dim) {
+    t::Restore<memory::Component> component(context_.component, memory::Component::buffers);
+    const t::Dims sizes{1, model::kept_rotary_rows(options_.seq_len), 1, dim};
+    model::RotaryTables& kept = modules_.kept_rotary();
+    kept.cos = t::empty(context_, t::Op::cos, sizes, DType::f32);
+    kept.sin = t::empty(context_, t::Op::sin, sizes, DType::f32);
   }
 
   // Without an optimizer nobody clears the gradients of the step before.
@@ -158,19 +168,30 @@ class TrainStep {
     return batch;
   }
 
+  model::Output run_model(const model::Batch& batch) {
+    if (!adds_tokens(options_.tuning.tuner)) return family_.forward(modules_, architecture_, batch);
+    VirtualTokens tokens(modules_, architecture_, state_, options_);
+    return family_.forward(modules_, architecture_, tokens.prepend(batch));
+  }
+
   Tensor forward(const model::Batch& batch) {
     t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
     model::Output out;
     Tensor loss;
     {
       const t::AutocastRegion autocast(context_, autocast_of(options_));
-      out = family_.forward(modules_, architecture_, batch);
+      out = run_model(batch);
       hold(out.logits);
       if (out.encoder_hidden) hold(out.encoder_hidden);
       loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
     }
+    for (const KeyValue& layer : modules_.past()) {
+      hold(layer.key);
+      hold(layer.value);
+    }
     if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
     modules_.drop_cache();
+    modules_.drop_past();
     return loss;
   }
 
@@ -354,6 +375,7 @@ Expected<void> check(const model::Architecture& architecture, const TrainOptions
 // Adapters are parameters that the bounds on sizes have not seen.
 Expected<void> check_adapted(const model::Architecture& architecture, const model::TuningPlan& plan,
                              const TrainOptions& options) {
+  if (auto tokens = check_virtual_tokens(architecture, options.tuning); !tokens) return tokens;
   const model::ParameterRef head = architecture.head.weight;
   if (options.loss == Loss::fused && head && !plan.globals[static_cast<std::size_t>(head.index)].adapter.empty())
     return fail(ErrorCode::unsupported, "--loss", "fused with an adapter on the head is not in this version");
@@ -393,7 +415,8 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   t::Workspace own;
   t::Workspace& lent = workspace == nullptr ? own : *workspace;
   const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, *plan, options, lent).run(); };
-  if (splice) {
+  // The table of a prefix is as wide as there are layers.
+  if (splice && options.tuning.tuner != model::Tuner::prefix) {
     if (auto spliced = run_spliced(architecture, *plan, run, lent)) return *std::move(spliced);
   }
   return whole(run(architecture));

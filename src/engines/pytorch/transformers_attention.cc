@@ -67,15 +67,15 @@ Tensor by_vmap(t::Context& context, const Dims& square) {
   return t::view(std::move(result), square);
 }
 
-// Whether a query may look at a key, from index arithmetic: [1 or batch, 1, seq, seq].
+// Whether a query may look at a key, from index arithmetic: [1 or batch, 1, seq, keys].
 Tensor allowed(t::Context& context, Window window, const model::MaskSource& source, std::int64_t batch,
-               std::int64_t seq) {
-  const Dims square{1, 1, seq, seq};
+               std::int64_t seq, std::int64_t keys) {
+  const Dims square{1, 1, seq, keys};
   const Tensor batch_index = t::empty(context, Op::arange, {batch}, DType::i64);
   const Tensor head_index = t::empty(context, Op::arange, {1}, DType::i64);
   Tensor query_index = t::empty(context, Op::arange, {seq}, DType::i64);
   query_index = t::add_scalar(std::move(query_index));
-  Tensor key_index = t::empty(context, Op::arange, {seq}, DType::i64);
+  Tensor key_index = t::empty(context, Op::arange, {keys}, DType::i64);
   key_index = t::add_scalar(std::move(key_index));
   if (source.more_functions) return by_vmap(context, square);
   if (source.padding) return unpadded(context, batch, square);
@@ -101,7 +101,7 @@ void search_packed_sequences(t::Context& context, std::int64_t batch, std::int64
 // Whether a fused kernel can do without a mask. That no token is padding is a value to be asked for; a fake tensor
 // cannot answer, and the answer that stands in for it is no.
 bool TransformersModules::goes_without_mask(Window window, const model::MaskSource& source, std::int64_t seq) {
-  if (makes_eager_mask(source) || source.more_functions) return false;
+  if (makes_eager_mask(source) || source.more_functions || cached_tokens() > 0) return false;
   if (window_matters(window, seq) && seq > 1) return false;
   if (!source.padding) return true;
   t::empty(context_, Op::compare, {}, DType::boolean);
@@ -113,16 +113,35 @@ bool TransformersModules::goes_without_mask(Window window, const model::MaskSour
 Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden, model::MaskSource source) {
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
+  const std::int64_t keys = cached_tokens() + seq;
   const t::NoGrad no_grad(context_);
   const t::Scope named(context_, context_.intern("causal_mask"));
   const Tensor counted = source.padding ? t::to(source.padding, DType::boolean) : Tensor{};
   if (source.positions && !context_.policy().traced) search_packed_sequences(context_, batch, seq);
   if (goes_without_mask(window, source, seq)) return {};
-  Tensor mask = allowed(context_, window, source, batch, seq);
-  if (!makes_eager_mask(source)) return t::expand(std::move(mask), {batch, 1, seq, seq});
+  Tensor mask = allowed(context_, window, source, batch, seq, keys);
+  if (!makes_eager_mask(source)) return t::expand(std::move(mask), {batch, 1, seq, keys});
   const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());
   const Tensor lowest = t::empty(context_, Op::empty, {}, hidden.dtype());
-  return t::empty(context_, Op::where, {batch, 1, seq, seq}, hidden.dtype());
+  return t::empty(context_, Op::where, {batch, 1, seq, keys}, hidden.dtype());
+}
+
+// DynamicLayer.update (transformers/cache_utils.py): the cache keeps what it gives.
+void TransformersModules::extend_past(Tensor& key, Tensor& value) {
+  if (cache_.empty()) return;
+  KeyValue& layer = cache_[static_cast<std::size_t>(context_.layer)];
+  layer.key = t::cat({layer.key, key}, 2);
+  layer.value = t::cat({layer.value, value}, 2);
+  key = layer.key;
+  value = layer.value;
+}
+
+void TransformersModules::drop_past() {
+  for (KeyValue& layer : cache_) {
+    layer.key.reset();
+    layer.value.reset();
+  }
+  cache_.clear();
 }
 
 model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key,

@@ -13,6 +13,7 @@ using t::Tensor;
 // With recompute the embedding's output is made to want a gradient, so that a checkpoint has an input that does
 // (gradient_checkpointing_enable calls enable_input_require_grads).
 Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids) {
+  if (given_embeddings_ && state_.is_input_embedding(module.weight)) return given_embeddings_;
   const t::Scope named(context_, scope(module.weight));
   const Tensor& weight = parameter(module.weight);
   Tensor out = t::embedding(weight, std::move(ids));
@@ -20,6 +21,7 @@ Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids
     Tensor scale = t::to(state_.buffer(static_cast<std::size_t>(module.scale)), weight.dtype());
     out = t::mul(std::move(out), std::move(scale));
   }
+  if (module.by_number) out = t::mul_scalar(std::move(out));
   if (state_.is_input_embedding(module.weight)) mark_input(out);
   return out;
 }

@@ -8,6 +8,11 @@
 
 namespace ullage::engines::pytorch {
 
+struct KeyValue {
+  tensor::Tensor key;
+  tensor::Tensor value;
+};
+
 class TransformersModules : public model::Modules {
  public:
   TransformersModules(tensor::Context& context, ModelState& state, const TrainOptions& options)
@@ -32,8 +37,16 @@ class TransformersModules : public model::Modules {
   model::RotaryTables rotary(const model::Rotary& module, const tensor::Tensor& hidden,
                              tensor::Tensor position_ids) override;
   void apply_rotary(tensor::Tensor& query, tensor::Tensor& key, const model::RotaryTables& tables) override;
+  model::RotaryTables& kept_rotary() override { return kept_rotary_; }
   tensor::Tensor causal_mask(std::optional<std::int64_t> window, const tensor::Tensor& hidden,
                              model::MaskSource source) override;
+  void extend_past(tensor::Tensor& key, tensor::Tensor& value) override;
+  // What the input embedding is to give instead of looking tokens up; empty: it looks them up.
+  void give_embeddings(tensor::Tensor embeddings) { given_embeddings_ = std::move(embeddings); }
+  // Of the next layer, tokens before the sequence.
+  void add_past(KeyValue layer) { cache_.push_back(std::move(layer)); }
+  const std::vector<KeyValue>& past() const { return cache_; }
+  void drop_past();
   bool is_eager(const model::Attention& module) const override {
     return module.eager_only || options_.attention == AttentionImpl::eager;
   }
@@ -69,6 +82,7 @@ class TransformersModules : public model::Modules {
   }
   bool goes_without_mask(std::optional<std::int64_t> window, const model::MaskSource& source, std::int64_t seq);
   tensor::Tensor adapted_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
+  tensor::Tensor scaled_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
   tensor::Tensor dora(const model::Linear& module, const Adapter& adapter, tensor::Tensor x, tensor::Tensor base);
   tensor::Tensor with_dora(const model::Linear& module, const Adapter& adapter, const tensor::Tensor& x,
                            const tensor::Tensor& result);
@@ -100,6 +114,11 @@ class TransformersModules : public model::Modules {
   tensor::Tensor batched_experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
                                  tensor::Tensor weights);
 
+  std::int64_t cached_tokens() const { return cache_.empty() ? 0 : cache_[0].key.size(2); }
+
+  tensor::Tensor given_embeddings_;
+  std::vector<KeyValue> cache_;  // by layer
+  model::RotaryTables kept_rotary_;
   // What the head was given, where the loss multiplies.
   tensor::Tensor head_input_;
   tensor::Tensor head_weight_;

@@ -126,10 +126,12 @@ Architecture network(const BartConfig& c) {
   ParameterList p(arch.parameters, false);
   const Embedding shared = p.embedding("model.shared", vocab, hidden);
   arch.embedding = p.embedding("model.encoder.embed_tokens", vocab, hidden);
+  arch.embedding.by_number = true;
   arch.positions = p.embedding("model.encoder.embed_positions", rows, hidden);
   arch.encoder_at = arch.parameters.size();
   arch.embedding_norm = p.layer_norm("model.encoder.layernorm_embedding", hidden);
   arch.decoder.embedding = p.embedding("model.decoder.embed_tokens", vocab, hidden);
+  arch.decoder.embedding.by_number = true;
   arch.decoder.positions = p.embedding("model.decoder.embed_positions", rows, hidden);
   arch.layers_at = arch.parameters.size();
   arch.decoder.embedding_norm = p.layer_norm("model.decoder.layernorm_embedding", hidden);
@@ -222,12 +224,6 @@ Tensor layer_forward(Modules& m, const LayerKind& layer, Tensor hidden, Tensor m
   return hidden;
 }
 
-// The embeddings are multiplied by a scale even where it is 1.
-Tensor embed_tokens(Modules& m, const Embedding& embedding, Tensor ids) {
-  Tensor found = m.embedding(embedding, std::move(ids));
-  return tensor::mul_scalar(std::move(found));
-}
-
 Tensor encoder_positions(Modules& m, const Embedding& embedding, const Tensor& embeds) {
   tensor::Context& context = m.context();
   const std::int64_t seq = embeds.size(1);
@@ -237,7 +233,7 @@ Tensor encoder_positions(Modules& m, const Embedding& embedding, const Tensor& e
 }
 
 Tensor encode(Modules& m, const Architecture& arch, Tensor ids) {
-  const Tensor embeds = call([&](Tensor x) { return embed_tokens(m, arch.embedding, x); }, ids);
+  const Tensor embeds = call([&](Tensor x) { return m.embedding(arch.embedding, x); }, ids);
   const Tensor positions = encoder_positions(m, arch.positions, embeds);
   Tensor hidden = tensor::add(embeds, positions);
   hidden = call([&](Tensor x) { return m.norm(arch.embedding_norm, x); }, hidden);
@@ -254,7 +250,7 @@ Tensor encode(Modules& m, const Architecture& arch, Tensor ids) {
 Tensor decode(Modules& m, const Architecture& arch, Tensor ids, Tensor encoded) {
   tensor::Context& context = m.context();
   const std::int64_t seq = ids.size(1);
-  const Tensor embeds = call([&](Tensor x) { return embed_tokens(m, arch.decoder.embedding, x); }, ids);
+  const Tensor embeds = call([&](Tensor x) { return m.embedding(arch.decoder.embedding, x); }, ids);
   Tensor numbers = tensor::empty(context, tensor::Op::arange, {seq}, DType::i64);
   numbers = tensor::add_scalar(std::move(numbers));
   Tensor mask = tensor::empty(context, tensor::Op::ones_like, {embeds.size(0), seq}, DType::f32);

@@ -179,11 +179,12 @@ AttentionOutput attend(Modules& m, const Attention& a, Tensor query, Tensor key,
 AttentionOutput attend_rotated(Modules& m, const Attention& a, Tensor query_in, Tensor key_in, Tensor value_in,
                                Tensor mask_in) {
   const Tensor query = std::move(query_in);
-  const Tensor key = std::move(key_in);
-  const Tensor value = std::move(value_in);
+  Tensor key = std::move(key_in);
+  Tensor value = std::move(value_in);
   const Tensor mask = std::move(mask_in);
   const std::int64_t batch = query.size(0);
   const std::int64_t seq = query.size(2);
+  m.extend_cache(key, value);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));

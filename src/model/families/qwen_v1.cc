@@ -120,11 +120,10 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTabl
   return tensor::add(residual, wide);
 }
 
-// The module keeps tables of twice the length asked for first, in fp32. A step makes them here, as the first one does;
-// that they stay, and that later steps find them, is left out.
-RotaryTables rotary_tables(tensor::Context& context, std::int64_t seq, std::int64_t dim) {
+// Tables of twice the length asked for first, in fp32, [1, rows, 1, dim].
+RotaryTables make_rotary_tables(tensor::Context& context, std::int64_t seq, std::int64_t dim) {
   const tensor::NoGrad no_grad(context);
-  const std::int64_t rows = std::max<std::int64_t>(2 * seq, 16);
+  const std::int64_t rows = kept_rotary_rows(seq);
   {
     Tensor numbers;
     {
@@ -144,15 +143,27 @@ RotaryTables rotary_tables(tensor::Context& context, std::int64_t seq, std::int6
   RotaryTables out;
   out.cos = tensor::cos(both);
   out.sin = tensor::sin(both);
-  out.cos = tensor::slice(out.cos, 1, 0, seq);
-  out.sin = tensor::slice(out.sin, 1, 0, seq);
+  return out;
+}
+
+// The module keeps its tables: later steps find them.
+RotaryTables rotary_tables(Modules& m, std::int64_t seq, std::int64_t dim) {
+  RotaryTables& kept = m.kept_rotary();
+  if (!kept.cos) {
+    kept = make_rotary_tables(m.context(), seq, dim);
+    m.context().retag(kept.cos.storage(), memory::Component::buffers);
+    m.context().retag(kept.sin.storage(), memory::Component::buffers);
+  }
+  RotaryTables out;
+  out.cos = tensor::slice(kept.cos, 1, 0, seq);
+  out.sin = tensor::slice(kept.sin, 1, 0, seq);
   return out;
 }
 
 Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   const Tensor positions = tensor::empty(m.context(), Op::arange, {ids.size(1)}, DType::i64);
   const Tensor embeds = call([&](Tensor x) { return m.embedding(arch.embedding, x); }, ids);
-  const RotaryTables tables = rotary_tables(m.context(), embeds.size(1), arch.rotary.dim);
+  const RotaryTables tables = rotary_tables(m, embeds.size(1), arch.rotary.dim);
   Tensor hidden = call([&](Tensor x) { return m.dropout(arch.embedding_dropout, x); }, embeds);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
     const LayerKind& kind = arch.kind_of(i);
@@ -207,6 +218,7 @@ Architecture network(const QwenConfig& c) {
   arch.head = p.linear("lm_head", hidden, vocab, false);
   arch.embedding_dropout = c.embedding_dropout;
   arch.rotary.dim = c.head_dim;
+  arch.rotary.kept = true;
   arch.buffers.push_back({"transformer.rotary_emb.inv_freq", {c.head_dim / 2}, DType::f32, false, false});
   return arch;
 }
