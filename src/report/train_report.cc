@@ -215,6 +215,8 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_repeated, {}});
   out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
   add_input(out, question.architecture);
+  if (question.options.attention == engines::pytorch::AttentionImpl::flash && has_attention(question.architecture))
+    out.push_back({Text::assume_flash_package, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);

@@ -22,7 +22,8 @@ namespace ullage::tensor {
   X(avg_pool2d) X(avg_pool2d_backward) X(adaptive_avg_pool2d) X(adaptive_avg_pool2d_backward) \
   X(topk) X(sort) X(gather) X(scatter) X(index_put) X(masked_fill) X(histc) X(cumsum) X(floor_divide) X(grouped_mm) X(polar) X(abs) X(log) \
   X(select_backward) X(repeat) \
-  X(adamw) X(sgd) X(adagrad) X(eye) X(quantize) X(dequantize) X(parameter) X(cudnn_attention) X(cudnn_attention_backward)
+  X(adamw) X(sgd) X(adagrad) X(eye) X(quantize) X(dequantize) X(parameter) X(cudnn_attention) X(cudnn_attention_backward) \
+  X(min)
 // clang-format on
 
 enum class Op : std::uint16_t {
