@@ -44,7 +44,7 @@ constexpr OptionSpec kTrain[] = {
     {"--optimizer-in-backward", "", Text::opt_optimizer_in_backward},
     {"--clip-grad", "X", Text::opt_clip_grad},
     {"--grad-scaler", "", Text::opt_grad_scaler},
-    {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
+    {"--attention", "sdpa|flash|eager", Text::opt_attention, "sdpa|flash|eager"},
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
     {"--loss", "full|chunked|fused|none", Text::opt_loss, "full|chunked|fused|none"},

@@ -1,5 +1,7 @@
 #include "cli/train_answer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -71,6 +73,15 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
                      setup.allocator, *std::move(run),   std::move(first)};
 }
 
+// A card that is named must be able to run what is asked for.
+Expected<void> check_card(const engines::pytorch::TrainOptions& options, const ChosenDevice& device) {
+  if (options.attention != engines::pytorch::AttentionImpl::flash || !device.gpu) return {};
+  if (hardware::supports_flash_attention_2(*device.gpu) != hardware::Support::no) return {};
+  return fail(ErrorCode::invalid_argument, "--attention",
+              fmt::format("flash needs compute capability 8.0 and {} has {}; use sdpa", device.gpu->name,
+                          hardware::to_string(*device.gpu->compute_capability)));
+}
+
 Expected<void> check_require_fit(const Arguments& arguments) {
   if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
   return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
@@ -86,6 +97,7 @@ Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& f
   if (!setup) return tl::unexpected<Error>(setup.error());
   auto device = choose_device(arguments);
   if (!device) return tl::unexpected<Error>(device.error());
+  if (auto checked = check_card(setup->options, *device); !checked) return tl::unexpected<Error>(checked.error());
   auto answer = answer_step(*std::move(loaded), *std::move(setup), *std::move(device));
   if (answer && arguments.has("--require-fit") && !answer->prediction.fit.fits) {
     answer->prediction.warnings.push_back({report::Text::warn_fit_unknown, {}});

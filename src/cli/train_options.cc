@@ -53,8 +53,8 @@ constexpr Named<Precision> kPrecisions[] = {{"bf16", {DType::bf16, {}}},
                                             {"pure-bf16", {DType::bf16, {}}},
                                             {"amp-bf16", {DType::f32, DType::bf16}},
                                             {"amp-fp16", {DType::f32, DType::f16}}};
-constexpr Named<pt::AttentionImpl> kAttentions[] = {{"sdpa", pt::AttentionImpl::sdpa},
-                                                    {"eager", pt::AttentionImpl::eager}};
+constexpr Named<pt::AttentionImpl> kAttentions[] = {
+    {"sdpa", pt::AttentionImpl::sdpa}, {"eager", pt::AttentionImpl::eager}, {"flash", pt::AttentionImpl::flash}};
 constexpr Named<pt::Recompute> kRecomputes[] = {{"none", pt::Recompute::none}, {"full", pt::Recompute::full}};
 constexpr Named<pt::Loss> kLosses[] = {
     {"full", pt::Loss::full}, {"chunked", pt::Loss::chunked}, {"fused", pt::Loss::fused}, {"none", pt::Loss::none}};
@@ -75,11 +75,37 @@ std::string default_attention(const model::Architecture& architecture) {
   return knows_no_sdpa(architecture) ? "eager" : "sdpa";
 }
 
+// Families whose published code calls the package in a way of its own, which is not modelled.
+constexpr std::array<std::string_view, 5> kOwnFlash{"baichuan", "chatglm", "gpt_neo", "gptj", "internlm2"};
+
+// What the flash-attn package's function takes: half precision, no biases and no logits beside the scores.
+Expected<void> check_flash(const Arguments& arguments, const model::Architecture& architecture) {
+  if (arguments.text("--attention") != "flash") return {};
+  if (arguments.text("--precision") == "fp32")
+    return fail(ErrorCode::invalid_argument, "--attention", "flash takes half precision; add --precision bf16 or fp16");
+  if (arguments.text("--kernels", "cuda") != "cuda")
+    return fail(ErrorCode::invalid_argument, "--attention", "flash runs on a GPU alone; leave --kernels out");
+  const auto refuse = [&](std::string_view what) { return not_in_this_version("--attention", what); };
+  for (const std::string_view family : kOwnFlash) {
+    if (architecture.family == family) return refuse("flash for " + architecture.family);
+  }
+  if (arguments.text("--modules", "transformers") != "transformers") return refuse("flash in another code base");
+  if (architecture.vision) return refuse("flash with images");
+  const std::string tuner = arguments.text("--tuner");
+  if (tuner == "prefix" || tuner == "prompt") return refuse("flash with --tuner " + tuner);
+  if (architecture.alibi) return refuse("flash with ALiBi");
+  for (const model::LayerKind& kind : architecture.kinds) {
+    if (kind.attention.sinks) return refuse("flash with attention sinks");
+    if (kind.attention.latent.kv_rank > 0) return refuse("flash with latent attention");
+  }
+  return {};
+}
+
 Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model::Architecture& architecture) {
   if (!knows_no_sdpa(architecture)) return choose(arguments, "--attention", kAttentions);
   if (arguments.text("--attention", "eager") == "eager") return pt::AttentionImpl::eager;
   return fail(ErrorCode::invalid_argument, "--attention",
-              fmt::format("transformers' {} has no sdpa; use eager", architecture.family));
+              fmt::format("transformers' {} has eager attention only; use eager", architecture.family));
 }
 
 Expected<void> check_version(const Arguments& arguments, std::string_view option, std::string_view known) {
@@ -311,6 +337,7 @@ Expected<void> check_all(const Arguments& arguments, const model::Architecture& 
       .and_then([&] { return check_belongs(arguments, architecture); })
       .and_then([&] { return check_loss(arguments, architecture); })
       .and_then([&] { return check_load(arguments); })
+      .and_then([&] { return check_flash(arguments, architecture); })
       .and_then([&] { return check_contradictions(arguments); });
 }
 

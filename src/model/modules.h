@@ -89,6 +89,8 @@ class Modules {
   virtual void extend_cache(Tensor& key, Tensor& value) = 0;
   // Whether attention is composed of products and a softmax instead of one kernel; for modules that write both out.
   virtual bool is_eager(const Attention& module) const = 0;
+  // Whether it is the flash-attn package's function; for modules that call it by themselves.
+  virtual bool is_flash() const = 0;
   // query, key and value [batch, heads, seq, dim]; the caller keeps what it gets for
   // as long as its attention module runs.
   virtual AttentionOutput attention(const Attention& module, Tensor query, Tensor key, Tensor value, Tensor mask) = 0;

@@ -231,6 +231,8 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
         model::resized_side(vision, question.options.image_size, question.options.image_max_pixels);
     out.push_back({Text::assume_one_image, {{"side", side}, {"tokens", model::tokens_of_image(vision, side)}}});
   }
+  if (question.options.attention == engines::pytorch::AttentionImpl::flash && has_attention(question.architecture))
+    out.push_back({Text::assume_flash_package, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);

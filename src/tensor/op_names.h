@@ -23,7 +23,7 @@ namespace ullage::tensor {
   X(topk) X(sort) X(gather) X(scatter) X(index_put) X(masked_fill) X(histc) X(cumsum) X(floor_divide) X(grouped_mm) X(polar) X(abs) X(log) \
   X(select_backward) X(repeat) \
   X(adamw) X(sgd) X(adagrad) X(eye) X(quantize) X(dequantize) X(parameter) X(cudnn_attention) X(cudnn_attention_backward) \
-  X(conv3d) X(conv3d_backward) X(masked_scatter) X(masked_scatter_backward) X(prod) X(unique_consecutive)
+  X(conv3d) X(conv3d_backward) X(masked_scatter) X(masked_scatter_backward) X(prod) X(unique_consecutive) X(min)
 // clang-format on
 
 enum class Op : std::uint16_t {

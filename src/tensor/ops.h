@@ -155,6 +155,9 @@ Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  // weight and bias may
 // where `causal` says so.
 Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p, bool grouped,
                                     bool causal = true);
+// The function of the flash-attn package (2.x), for half precision; it knows windows and groups of heads by itself.
+// What it allocates: csrc/flash_attn/flash_api.cpp and flash_attn_interface.py of its version 2.8.
+Tensor flash_attention(Tensor query, Tensor key, Tensor value, bool causal);
 // logits [n, classes], targets [n]; mean reduction.
 Tensor cross_entropy(Tensor logits, Tensor targets);
 // The loss of each target by itself: [n].

@@ -74,9 +74,12 @@ void fused_backward(Node& node, Gradients& in, Gradients& out) {
 }
 
 // FlashAttention, the CPU's kernel of that name, and cuDNN's: the result lies in memory as the query does.
+// PyTorch's kernels on CUDA return a debugging tensor beside their random state; the package's own does not.
+enum class RandomState : std::uint8_t { none, alone, with_debugging };
+
 template <Op kForward, Op kBackward>
 Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, std::int64_t dim,
-             bool causal) {
+             bool causal, RandomState random) {
   Context& context = query.context();
   Recording record(context, fused_backward<kBackward>, {&query, &key, &value});
   if (record) {
@@ -96,13 +99,17 @@ Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, const 
   const Tensor statistics = context.make({query.size(0), query.size(1), query.size(2)}, DType::f32);
   save_output(record.node(), statistics);
   save_output(record.node(), out);
-  if (context.policy().cuda) {
+  if (random != RandomState::none) {
     const Tensor random_state = context.make({2}, DType::u64);
-    const Tensor unused = context.make({}, DType::u64);
+    const Tensor unused = random == RandomState::with_debugging ? context.make({}, DType::u64) : Tensor{};
     save_output(record.node(), random_state);
-    save_output(record.node(), unused);
+    if (unused) save_output(record.node(), unused);
   }
   return record.finish(std::move(out));
+}
+
+RandomState random_state_of(const Context& context) {
+  return context.policy().cuda ? RandomState::with_debugging : RandomState::none;
 }
 
 // repeat_interleave: a copy even of what is repeated once.
@@ -273,14 +280,15 @@ Tensor pad_heads(const Tensor& x) {
   return record.finish(empty(x.context(), Op::pad, sizes, x.dtype()));
 }
 
-Tensor flash_padded(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias, bool causal) {
+Tensor flash_padded(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias, bool causal,
+                    RandomState random) {
   constexpr auto kRun = flash<Op::flash_attention, Op::flash_attention_backward>;
   const std::int64_t dim = query.size(3);
-  if (dim % 8 == 0 || !shows_workspaces(query.context())) return kRun(query, key, value, bias, dim, causal);
+  if (dim % 8 == 0 || !shows_workspaces(query.context())) return kRun(query, key, value, bias, dim, causal, random);
   const Tensor wide_query = pad_heads(query);
   const Tensor wide_key = pad_heads(key);
   const Tensor wide_value = pad_heads(value);
-  Tensor out = kRun(wide_query, wide_key, wide_value, bias, dim, causal);
+  Tensor out = kRun(wide_query, wide_key, wide_value, bias, dim, causal, random);
   return slice(std::move(out), -1, 0, dim);
 }
 
@@ -303,15 +311,23 @@ Tensor scaled_dot_product_attention(Tensor query_in, Tensor key_in, Tensor value
   Tensor bias = converts ? additive_mask(mask, query.dtype()) : mask;
   if (kernel == AttentionKernel::math) return composed(query, key, value, bias, dropout_p, causal, grouped);
   if (kernel == AttentionKernel::cudnn) {
-    return flash<Op::cudnn_attention, Op::cudnn_attention_backward>(query, key, value, bias, query.size(3), causal);
+    return flash<Op::cudnn_attention, Op::cudnn_attention_backward>(query, key, value, bias, query.size(3), causal,
+                                                                    random_state_of(context));
   }
-  if (kernel == AttentionKernel::flash) return flash_padded(query, key, value, bias, causal);
+  if (kernel == AttentionKernel::flash) return flash_padded(query, key, value, bias, causal, random_state_of(context));
   if (converts) bias = aligned_mask(std::move(bias));
   if (grouped && traced) {
     key = repeat_heads(std::move(key), query.size(1));
     value = repeat_heads(std::move(value), query.size(1));
   }
   return efficient(query, key, value, bias, causal);
+}
+
+Tensor flash_attention(Tensor query_in, Tensor key_in, Tensor value_in, bool causal) {
+  const Tensor query = std::move(query_in);
+  const Tensor key = std::move(key_in);
+  const Tensor value = std::move(value_in);
+  return flash_padded(query, key, value, {}, causal && query.size(2) > 1, RandomState::alone);
 }
 
 }  // namespace ullage::tensor

@@ -31,7 +31,8 @@ enum class Optimizer : std::uint8_t {
 };
 enum class OptimizerImpl : std::uint8_t { foreach, fused, loop };
 enum class Recompute : std::uint8_t { none, full };
-enum class AttentionImpl : std::uint8_t { sdpa, eager };
+// flash: the functions of the flash-attn package, version 2.
+enum class AttentionImpl : std::uint8_t { sdpa, eager, flash };
 // chunked: some tokens at a time; fused: head and loss as one, by Liger's kernel; none: the sum of the logits.
 enum class Loss : std::uint8_t { full, chunked, fused, none };
 enum class Step : std::uint8_t { first, steady, forward };

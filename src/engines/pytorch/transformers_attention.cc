@@ -118,6 +118,10 @@ Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden, mod
   const t::Scope named(context_, context_.intern("causal_mask"));
   const Tensor counted = source.padding ? t::to(source.padding, DType::boolean) : Tensor{};
   if (source.positions && !context_.policy().traced) search_packed_sequences(context_, batch, seq);
+  if (is_flash()) {
+    if (source.padding) t::empty(context_, Op::compare, {}, DType::boolean);
+    return {};
+  }
   if (goes_without_mask(window, source, seq)) return {};
   Tensor mask = allowed(context_, window, source, batch, seq, keys);
   if (!makes_eager_mask(source)) return t::expand(std::move(mask), {batch, 1, seq, keys});
@@ -147,6 +151,7 @@ void TransformersModules::drop_past() {
 model::AttentionOutput TransformersModules::attention(const model::Attention& module, Tensor query, Tensor key,
                                                       Tensor value, Tensor mask) {
   const t::Scope named(context_, context_.intern("attention"));
+  if (is_flash()) return flash_attention(module, std::move(query), std::move(key), std::move(value));
   if (module.sinks) return sink_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
   if (!is_eager(module)) {
     return fused_attention(module, std::move(query), std::move(key), std::move(value), std::move(mask));
@@ -170,6 +175,37 @@ model::AttentionOutput TransformersModules::fused_attention(const model::Attenti
     value = repeat_kv(std::move(value), times);
   }
   Tensor out = t::scaled_dot_product_attention(query, key, value, mask, module.dropout, grouped, module.causal);
+  out = t::transpose(std::move(out), 1, 2);
+  return {t::contiguous(std::move(out)), {}};
+}
+
+// modeling_flash_attention_utils.py: fp32 is cast to the type that products are computed in, and a batch of one is
+// looked at for several sequences in a row, whose positions would begin anew. Heads stay where they lie in memory: the
+// function takes and gives [batch, seq, heads, dim], of which ours are views.
+model::AttentionOutput TransformersModules::flash_attention(const model::Attention& module, Tensor query_in,
+                                                            Tensor key_in, Tensor value_in) {
+  const DType type = options_.computed_in();
+  const Tensor query = t::to(std::move(query_in), type);
+  const Tensor key = t::to(std::move(key_in), type);
+  const Tensor value = t::to(std::move(value_in), type);
+  if (query.size(0) == 1) {
+    const t::NoGrad no_grad(context_);
+    const Dims positions{1, query.size(2)};
+    Tensor difference;
+    {
+      Tensor increasing;
+      {
+        const Tensor counted = t::empty(context_, Op::arange, {query.size(2)}, DType::i64);
+        const Tensor least = t::empty(context_, Op::min, {}, DType::i64);
+        increasing = t::empty(context_, Op::add, {query.size(2)}, DType::i64);
+      }
+      difference = t::empty(context_, Op::sub, positions, DType::i64);
+    }
+    difference = t::empty(context_, Op::abs, positions, DType::i64);
+    difference = t::empty(context_, Op::sum, {}, DType::i64);
+    difference = t::to(std::move(difference), DType::boolean);
+  }
+  Tensor out = t::flash_attention(query, key, value, module.causal);
   out = t::transpose(std::move(out), 1, 2);
   return {t::contiguous(std::move(out)), {}};
 }

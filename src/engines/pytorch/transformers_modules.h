@@ -50,6 +50,7 @@ class TransformersModules : public model::Modules {
   bool is_eager(const model::Attention& module) const override {
     return module.eager_only || options_.attention == AttentionImpl::eager;
   }
+  bool is_flash() const override { return options_.attention == AttentionImpl::flash; }
   model::AttentionOutput attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                    tensor::Tensor value, tensor::Tensor mask) override;
   void cache(const model::Attention& module, tensor::Tensor& key, tensor::Tensor& value) override;
@@ -100,6 +101,9 @@ class TransformersModules : public model::Modules {
                                           tensor::Tensor value, tensor::Tensor mask);
   model::AttentionOutput fused_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                          tensor::Tensor value, tensor::Tensor mask);
+
+  model::AttentionOutput flash_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
+                                         tensor::Tensor value);
 
   model::AttentionOutput sink_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
                                         tensor::Tensor value, tensor::Tensor mask);

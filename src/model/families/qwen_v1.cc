@@ -90,11 +90,12 @@ Tensor attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTabl
   Tensor value = tensor::view(std::move(parts[2]), by_head);
   query = turn(query, tables);
   key = turn(key, tables);
-  const Tensor mask = causal_triangle(m.context(), seq);
+  const Tensor mask = m.is_flash() ? Tensor{} : causal_triangle(m.context(), seq);
   query = tensor::transpose(std::move(query), 1, 2);
   key = tensor::transpose(std::move(key), 1, 2);
   value = tensor::transpose(std::move(value), 1, 2);
-  Tensor out = tensor::scaled_dot_product_attention(query, key, value, mask, 0, false);
+  Tensor out = m.is_flash() ? tensor::flash_attention(query, key, value, true)
+                            : tensor::scaled_dot_product_attention(query, key, value, mask, 0, false);
   out = tensor::transpose(std::move(out), 1, 2);
   Tensor merged = tensor::contiguous(out);
   merged = tensor::view(std::move(merged), {batch, seq, a.heads * a.head_dim});
