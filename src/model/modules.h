@@ -86,7 +86,7 @@ class Modules {
   virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden, MaskSource source = {}) = 0;
   // Puts keys and values of tokens before the sequence in front, [batch, heads, tokens, dim]; where there are none,
   // nothing happens.
-  virtual void extend_cache(Tensor& key, Tensor& value) = 0;
+  virtual void extend_past(Tensor& key, Tensor& value) = 0;
   // Whether attention is composed of products and a softmax instead of one kernel; for modules that write both out.
   virtual bool is_eager(const Attention& module) const = 0;
   // Whether it is the flash-attn package's function; for modules that call it by themselves.

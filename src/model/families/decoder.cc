@@ -184,7 +184,7 @@ AttentionOutput attend_rotated(Modules& m, const Attention& a, Tensor query_in, 
   const Tensor mask = std::move(mask_in);
   const std::int64_t batch = query.size(0);
   const std::int64_t seq = query.size(2);
-  m.extend_cache(key, value);
+  m.extend_past(key, value);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));
