@@ -47,7 +47,7 @@ constexpr Wrong kWords[] = {
 
 constexpr Wrong kNotBuilt[] = {
     {"inspect gpt2 --html x.html", "--html: is not in this version"},
-    {"train gpt2 --tuner adapter-v2", "--tuner: adapter-v2 is not in this version"},
+    {"train gpt2 --tuner adapter-v2", "--tuner: adapter-v2 without --modules litgpt is not in this version"},
     {"train gpt2 --tuner dora", "--tuner: needs a rank; add --lora RANK"},
     {"train gpt2 --tuner ia3 --lora 8", "--lora: does not go with --tuner ia3; leave it out"},
     {"train gpt2 --tuner ia3 --virtual-tokens 8", "--virtual-tokens: does not go with --tuner ia3; leave it out"},
@@ -113,7 +113,7 @@ constexpr Wrong kNotBuilt[] = {
      "--optimizer-in-backward: contradicts --clip-grad, which needs all gradients; leave one out"},
     {"train gpt2 --loss chunked", "--loss: chunked with --modules transformers is not in this version"},
     {"train gpt2 --recompute selective", "--recompute: selective is not in this version"},
-    {"train bigscience/bloom-560m --attention flash", "--attention: flash with ALiBi is not in this version"},
+    {"train EleutherAI/gpt-j-6b --attention flash", "--attention: flash for gptj is not in this version"},
     {"train gpt2 --gpus 2", "--gpus: training on several GPUs is not in this version"},
     {"train gpt2 --gpu 8xh100", "--gpu: training on several GPUs is not in this version"},
     {"train gpt2 --gpu local", "--gpu: asking the driver for 'local' is not in this version"},

@@ -52,11 +52,11 @@ INSTANTIATE_TEST_SUITE_P(Models, FlashPackage,
 TEST(FlashPackage, NeedsNoMaskForAWindow) {
   TrainOptions options = step_with(AttentionImpl::flash, 1);
   options.seq_len = 8192;
-  const TrainRun package = run("google/gemma-2-2b", options);
+  const TrainRun package = run("google/gemma-2-2b-it", options);
   for (const memory::OpRecord& op : package.timeline.ops)
     EXPECT_NE(package.timeline.names[op.module], std::string_view("causal_mask")) << package.timeline.names[op.name];
   options.attention = AttentionImpl::sdpa;
-  EXPECT_GT(after_forward(run("google/gemma-2-2b", options)), after_forward(package));
+  EXPECT_GT(after_forward(run("google/gemma-2-2b-it", options)), after_forward(package));
 }
 
 // Only a batch of one row may be several sequences one behind the other, and only then is that looked at.
