@@ -40,6 +40,7 @@
 #include "model/families/qwen.h"
 #include "model/families/qwen_moe.h"
 #include "model/families/qwen_v1.h"
+#include "model/families/seed_oss.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -102,6 +103,7 @@ constexpr std::array kFamilies{
     Family{"qwen3", build_qwen3, forward_qwen3},
     Family{"qwen3_moe", build_qwen3_moe, forward_qwen3_moe},
     Family{"roberta", build_roberta, forward_roberta},
+    Family{"seed_oss", build_seed_oss, forward_llama},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},
     Family{"starcoder2", build_starcoder2, forward_llama},

@@ -13,9 +13,9 @@
 namespace ullage::model {
 namespace {
 
-constexpr std::string_view kText[] = {"cohere",  "cohere2", "gemma",   "gemma2",  "gemma3_text", "gpt2",
-                                      "granite", "llama",   "mistral", "olmo",    "olmo2",       "olmo3",
-                                      "phi3",    "qwen2",   "qwen3",   "smollm3", "stablelm",    "starcoder2"};
+constexpr std::string_view kText[] = {"cohere", "cohere2",  "gemma",   "gemma2",   "gemma3_text", "gpt2", "granite",
+                                      "llama",  "mistral",  "olmo",    "olmo2",    "olmo3",       "phi3", "qwen2",
+                                      "qwen3",  "seed_oss", "smollm3", "stablelm", "starcoder2"};
 
 std::string data(const std::string& name) {
   std::ifstream in(std::string(ULLAGE_TEST_DATA) + "/" + name, std::ios::binary);
@@ -103,18 +103,17 @@ TEST_P(Tensors, HaveTheNamesShapesAndOrderOfThePublishedClass) {
   EXPECT_EQ(tensors_of(*built), data("config/" + file + ".tensors"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, Tensors,
-                         ::testing::Values("meta-llama/Llama-3.1-8B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
-                                           "mistralai/Mistral-7B-v0.1", "openai-community/gpt2",
-                                           "EleutherAI/pythia-410m", "facebook/opt-350m", "bigscience/bloom-560m",
-                                           "tiiuae/falcon-7b", "tiiuae/falcon-40b-transformers", "EleutherAI/gpt-j-6b",
-                                           "mosaicml/mpt-7b", "bigcode/gpt_bigcode-santacoder", "microsoft/phi-2",
-                                           "EleutherAI/gpt-neo-1.3B", "Qwen/Qwen2-0.5B-Instruct", "Qwen/Qwen3-0.6B",
-                                           "microsoft/Phi-4-mini-instruct", "google/gemma-2b", "google/gemma-2-2b-it",
-                                           "google/gemma-3-1b-it", "HuggingFaceTB/SmolLM3-3B", "allenai/OLMo-1B-hf",
-                                           "allenai/OLMo-2-1124-7B", "ibm-granite/granite-3.1-2b-instruct",
-                                           "stabilityai/stablelm-2-1_6b", "CohereForAI/c4ai-command-r-plus",
-                                           "CohereForAI/c4ai-command-r7b-12-2024", "bigcode/starcoder2-7b"));
+INSTANTIATE_TEST_SUITE_P(
+    Recorded, Tensors,
+    ::testing::Values("meta-llama/Llama-3.1-8B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "mistralai/Mistral-7B-v0.1",
+                      "openai-community/gpt2", "EleutherAI/pythia-410m", "facebook/opt-350m", "bigscience/bloom-560m",
+                      "tiiuae/falcon-7b", "tiiuae/falcon-40b-transformers", "EleutherAI/gpt-j-6b", "mosaicml/mpt-7b",
+                      "bigcode/gpt_bigcode-santacoder", "microsoft/phi-2", "EleutherAI/gpt-neo-1.3B",
+                      "Qwen/Qwen2-0.5B-Instruct", "Qwen/Qwen3-0.6B", "microsoft/Phi-4-mini-instruct", "google/gemma-2b",
+                      "google/gemma-2-2b-it", "google/gemma-3-1b-it", "HuggingFaceTB/SmolLM3-3B", "allenai/OLMo-1B-hf",
+                      "allenai/OLMo-2-1124-7B", "ibm-granite/granite-3.1-2b-instruct", "stabilityai/stablelm-2-1_6b",
+                      "CohereForAI/c4ai-command-r-plus", "CohereForAI/c4ai-command-r7b-12-2024",
+                      "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct"));
 
 }  // namespace
 }  // namespace ullage::model

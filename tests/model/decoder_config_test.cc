@@ -36,6 +36,10 @@ constexpr Default kDefaults[] = {
     {R"({"model_type": "gemma", "num_hidden_layers": 2})", 1340095488},
     {R"({"model_type": "gemma2", "num_hidden_layers": 2})", 745558272},
     {R"({"model_type": "gemma3_text", "num_hidden_layers": 2})", 759862528},
+    {R"({"model_type": "seed_oss", "num_hidden_layers": 2})", 2134945792},
+    {R"({"model_type": "seed_oss", "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": null,
+        "head_dim": null})",
+     2084614144},
     {R"({"model_type": "smollm3", "num_hidden_layers": 2})", 418916352},
     {R"({"model_type": "olmo", "num_hidden_layers": 2})", 816840704},
     {R"({"model_type": "olmo2", "num_hidden_layers": 2})", 816877568},
@@ -94,6 +98,8 @@ constexpr Refused kRefused[] = {
      "c.json: head_dim: 64 x 32 heads is not hidden_size 2560; StableLM has no other width"},
     {R"({"model_type": "smollm3", "no_rope_layers": [1, 0]})",
      "c.json: no_rope_layers: expected a list with 0 or 1 for each of 36 layers"},
+    {R"({"model_type": "seed_oss", "attention_dropout": null})",
+     "c.json: attention_dropout: is null; give a value, or leave the field out for 0.1"},
     {R"({"model_type": "olmo", "clip_qkv": "x"})", "c.json: clip_qkv: not a number"},
 };
 INSTANTIATE_TEST_SUITE_P(Decoders, RefusedDecoder, ::testing::ValuesIn(kRefused));
