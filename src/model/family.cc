@@ -14,6 +14,7 @@
 #include "model/families/clip_vision.h"
 #include "model/families/cohere.h"
 #include "model/families/deepseek.h"
+#include "model/families/exaone4.h"
 #include "model/families/falcon.h"
 #include "model/families/gemma.h"
 #include "model/families/glm4.h"
@@ -67,6 +68,7 @@ constexpr std::array kFamilies{
     Family{"cohere2", build_cohere2, forward_cohere2},
     Family{"deepseek_v2", build_deepseek_v2, forward_deepseek_v2},
     Family{"deepseek_v3", build_deepseek_v3, forward_deepseek_v3},
+    Family{"exaone4", build_exaone4, forward_exaone4},
     Family{"falcon", build_falcon, forward_falcon},
     Family{"gemma", build_gemma, forward_llama},
     Family{"gemma2", build_gemma2, forward_gemma2},

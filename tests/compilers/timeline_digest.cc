@@ -116,6 +116,8 @@ constexpr Model kModels[] = {
      R"({"model_type":"starcoder2","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":7,"residual_dropout":0.1,"embedding_dropout":0.1})"},
     {"seed_oss",
      R"({"model_type":"seed_oss","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":7,"head_dim":48})"},
+    {"exaone4",
+     R"({"model_type":"exaone4","hidden_size":128,"intermediate_size":200,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1001,"num_hidden_layers":9,"sliding_window":20})"},
     {"bert",
      R"({"model_type":"bert","hidden_size":128,"intermediate_size":200,"num_hidden_layers":8,"num_attention_heads":4,"vocab_size":1001,"max_position_embeddings":64})"},
     {"roberta",

@@ -13,9 +13,9 @@
 namespace ullage::model {
 namespace {
 
-constexpr std::string_view kText[] = {"cohere", "cohere2",  "gemma",   "gemma2",   "gemma3_text", "gpt2", "granite",
-                                      "llama",  "mistral",  "olmo",    "olmo2",    "olmo3",       "phi3", "qwen2",
-                                      "qwen3",  "seed_oss", "smollm3", "stablelm", "starcoder2"};
+constexpr std::string_view kText[] = {"cohere",  "cohere2", "exaone4",  "gemma",   "gemma2",   "gemma3_text", "gpt2",
+                                      "granite", "llama",   "mistral",  "olmo",    "olmo2",    "olmo3",       "phi3",
+                                      "qwen2",   "qwen3",   "seed_oss", "smollm3", "stablelm", "starcoder2"};
 
 std::string data(const std::string& name) {
   std::ifstream in(std::string(ULLAGE_TEST_DATA) + "/" + name, std::ios::binary);
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "google/gemma-2-2b-it", "google/gemma-3-1b-it", "HuggingFaceTB/SmolLM3-3B", "allenai/OLMo-1B-hf",
                       "allenai/OLMo-2-1124-7B", "ibm-granite/granite-3.1-2b-instruct", "stabilityai/stablelm-2-1_6b",
                       "CohereForAI/c4ai-command-r-plus", "CohereForAI/c4ai-command-r7b-12-2024",
-                      "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct"));
+                      "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct", "LGAI-EXAONE/EXAONE-4.0-32B"));
 
 }  // namespace
 }  // namespace ullage::model

@@ -36,6 +36,7 @@ constexpr Default kDefaults[] = {
     {R"({"model_type": "gemma", "num_hidden_layers": 2})", 1340095488},
     {R"({"model_type": "gemma2", "num_hidden_layers": 2})", 745558272},
     {R"({"model_type": "gemma3_text", "num_hidden_layers": 2})", 759862528},
+    {R"({"model_type": "exaone4", "num_hidden_layers": 2})", 1375752704},
     {R"({"model_type": "seed_oss", "num_hidden_layers": 2})", 2134945792},
     {R"({"model_type": "seed_oss", "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": null,
         "head_dim": null})",
@@ -100,6 +101,10 @@ constexpr Refused kRefused[] = {
      "c.json: no_rope_layers: expected a list with 0 or 1 for each of 36 layers"},
     {R"({"model_type": "seed_oss", "attention_dropout": null})",
      "c.json: attention_dropout: is null; give a value, or leave the field out for 0.1"},
+    {R"({"model_type": "exaone4", "sliding_window": null})",
+     "c.json: layer_types: is absent and sliding_window is null; list full_attention for each layer"},
+    {R"({"model_type": "exaone4", "sliding_window_pattern": 0})",
+     "c.json: sliding_window_pattern: 0 is out of range; expected a whole number from 1 to 10000"},
     {R"({"model_type": "olmo", "clip_qkv": "x"})", "c.json: clip_qkv: not a number"},
 };
 INSTANTIATE_TEST_SUITE_P(Decoders, RefusedDecoder, ::testing::ValuesIn(kRefused));
