@@ -14,6 +14,7 @@
 #include "model/families/clip_vision.h"
 #include "model/families/cohere.h"
 #include "model/families/deepseek.h"
+#include "model/families/exaone4.h"
 #include "model/families/falcon.h"
 #include "model/families/gemma.h"
 #include "model/families/glm4.h"
@@ -43,6 +44,7 @@
 #include "model/families/qwen_moe.h"
 #include "model/families/qwen_v1.h"
 #include "model/families/qwen_vl.h"
+#include "model/families/seed_oss.h"
 #include "model/families/smollm3.h"
 #include "model/families/stablelm.h"
 #include "model/families/starcoder2.h"
@@ -69,6 +71,7 @@ constexpr std::array kFamilies{
     Family{"cohere2", build_cohere2, forward_cohere2},
     Family{"deepseek_v2", build_deepseek_v2, forward_deepseek_v2},
     Family{"deepseek_v3", build_deepseek_v3, forward_deepseek_v3},
+    Family{"exaone4", build_exaone4, forward_exaone4},
     Family{"falcon", build_falcon, forward_falcon},
     Family{"gemma", build_gemma, forward_llama},
     Family{"gemma2", build_gemma2, forward_gemma2},
@@ -110,6 +113,7 @@ constexpr std::array kFamilies{
     Family{"qwen3_vl", build_qwen3_vl, forward_qwen3_vl},
     Family{"qwen3_vl_moe", build_qwen3_vl_moe, forward_qwen3_vl_moe},
     Family{"roberta", build_roberta, forward_roberta},
+    Family{"seed_oss", build_seed_oss, forward_llama},
     Family{"smollm3", build_smollm3, forward_llama},
     Family{"stablelm", build_stablelm, forward_stablelm},
     Family{"starcoder2", build_starcoder2, forward_llama},

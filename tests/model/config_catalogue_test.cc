@@ -13,9 +13,9 @@
 namespace ullage::model {
 namespace {
 
-constexpr std::string_view kText[] = {"cohere",  "cohere2", "gemma",   "gemma2",  "gemma3_text", "gpt2",
-                                      "granite", "llama",   "mistral", "olmo",    "olmo2",       "olmo3",
-                                      "phi3",    "qwen2",   "qwen3",   "smollm3", "stablelm",    "starcoder2"};
+constexpr std::string_view kText[] = {"cohere",  "cohere2", "exaone4",  "gemma",   "gemma2",   "gemma3_text", "gpt2",
+                                      "granite", "llama",   "mistral",  "olmo",    "olmo2",    "olmo3",       "phi3",
+                                      "qwen2",   "qwen3",   "seed_oss", "smollm3", "stablelm", "starcoder2"};
 
 std::string data(const std::string& name) {
   std::ifstream in(std::string(ULLAGE_TEST_DATA) + "/" + name, std::ios::binary);
@@ -116,6 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "CohereForAI/c4ai-command-r-plus", "CohereForAI/c4ai-command-r7b-12-2024",
                       "bigcode/starcoder2-7b", "Qwen/Qwen2-VL-2B-Instruct", "Qwen/Qwen2.5-VL-3B-Instruct",
                       "Qwen/Qwen3-VL-2B-Instruct", "llava-hf/llava-1.5-7b-hf"));
+                      "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct", "LGAI-EXAONE/EXAONE-4.0-32B"));
 
 }  // namespace
 }  // namespace ullage::model

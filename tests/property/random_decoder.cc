@@ -66,6 +66,17 @@ void draw_smollm3(Dice& dice, Json& config) {
   draw_window(dice, config);
 }
 
+void draw_seed_oss(Dice& dice, Json& config) {
+  draw_biases(dice, config);
+  config["attention_out_bias"] = dice.once_in(2);
+  config["residual_dropout"] = draw_dropout(dice);
+}
+
+void draw_exaone4(Dice& dice, Json& config) {
+  config["sliding_window"] = dice.between(1, 12);
+  config["sliding_window_pattern"] = dice.between(1, 4);
+}
+
 void draw_olmo(Dice& dice, Json& config) {
   config["attention_bias"] = dice.once_in(3);
   if (dice.once_in(2)) config["clip_qkv"] = 8.0;
@@ -106,25 +117,13 @@ struct Drawn {
 };
 
 constexpr Drawn kDecoders[] = {
-    {"llama", draw_llama},
-    {"llama", draw_llama},
-    {"llama", draw_llama},
-    {"mistral", draw_window},
-    {"qwen2", draw_late_windows},
-    {"qwen3", draw_qwen3},
-    {"phi3", draw_phi3},
-    {"gemma", draw_gemma},
-    {"gemma2", draw_gemma2},
-    {"gemma3_text", draw_gemma3},
-    {"smollm3", draw_smollm3},
-    {"olmo", draw_olmo},
-    {"olmo2", draw_gemma},
-    {"olmo3", draw_olmo3},
-    {"granite", draw_biases},
-    {"stablelm", draw_stablelm},
-    {"cohere", draw_cohere},
-    {"cohere2", draw_olmo3},
-    {"starcoder2", draw_starcoder2},
+    {"llama", draw_llama},        {"llama", draw_llama},        {"llama", draw_llama},
+    {"mistral", draw_window},     {"qwen2", draw_late_windows}, {"qwen3", draw_qwen3},
+    {"phi3", draw_phi3},          {"gemma", draw_gemma},        {"gemma2", draw_gemma2},
+    {"gemma3_text", draw_gemma3}, {"seed_oss", draw_seed_oss},  {"exaone4", draw_exaone4},
+    {"smollm3", draw_smollm3},    {"olmo", draw_olmo},          {"olmo2", draw_gemma},
+    {"olmo3", draw_olmo3},        {"granite", draw_biases},     {"stablelm", draw_stablelm},
+    {"cohere", draw_cohere},      {"cohere2", draw_olmo3},      {"starcoder2", draw_starcoder2},
 };
 
 }  // namespace

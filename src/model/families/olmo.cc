@@ -77,17 +77,10 @@ AttentionOutput olmo2_attention(Modules& m, const Attention& a, Tensor hidden, c
   return attend_projected(m, a, std::move(x), rotary, std::move(mask));
 }
 
-namespace {
-
-Tensor olmo_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
-  return pre_norm_layer(m, layer, olmo_attention, std::move(hidden), rotary, std::move(mask));
-}
-
-// Norms behind attention and feed-forward.
-Tensor olmo2_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
+Tensor post_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, Tensor hidden,
+                       const RotaryTables& rotary, Tensor mask) {
   Tensor residual = hidden;
-  AttentionOutput attended =
-      call([&](Tensor x) { return olmo2_attention(m, layer.attention, x, rotary, mask); }, hidden);
+  AttentionOutput attended = call([&](Tensor x) { return attention(m, layer.attention, x, rotary, mask); }, hidden);
   hidden = std::move(attended.output);
   hidden = call([&](Tensor x) { return m.norm(layer.post_attention_norm, x); }, hidden);
   hidden = tensor::add(residual, hidden);
@@ -96,6 +89,16 @@ Tensor olmo2_layer(Modules& m, const LayerKind& layer, Tensor hidden, const Rota
   hidden = call([&](Tensor x) { return m.norm(layer.post_feedforward_norm, x); }, hidden);
   hidden = tensor::add(residual, hidden);
   return hidden;
+}
+
+namespace {
+
+Tensor olmo_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
+  return pre_norm_layer(m, layer, olmo_attention, std::move(hidden), rotary, std::move(mask));
+}
+
+Tensor olmo2_layer(Modules& m, const LayerKind& layer, Tensor hidden, const RotaryTables& rotary, Tensor mask) {
+  return post_norm_layer(m, layer, olmo2_attention, std::move(hidden), rotary, std::move(mask));
 }
 
 DecoderConfig read_olmo(Fields& fields) {

@@ -12,5 +12,8 @@ Output forward_olmo(Modules& modules, const Architecture& architecture, Batch ba
 Output forward_olmo2(Modules& modules, const Architecture& architecture, Batch batch);
 // Queries and keys are normed over all heads together.
 AttentionOutput olmo2_attention(Modules& m, const Attention& a, Tensor hidden, const RotaryTables& rotary, Tensor mask);
+// Norms behind attention and feed-forward, before each is added to what came in.
+Tensor post_norm_layer(Modules& m, const LayerKind& layer, AttentionFunction attention, Tensor hidden,
+                       const RotaryTables& rotary, Tensor mask);
 
 }  // namespace ullage::model
