@@ -145,7 +145,7 @@ struct Prediction {
   std::vector<LayerLine> layers;          // the same bytes by layer
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
-  std::optional<Host> host;  // where it was asked how the weights arrive
+  std::optional<Host> host;          // where it was asked how the weights arrive
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only
   std::optional<std::vector<AdviceLine>> advice;  // where it was asked for, or the step does not fit

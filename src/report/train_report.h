@@ -21,7 +21,7 @@ struct TrainQuestion {
   const engines::pytorch::TrainRun* first = nullptr;  // the run's first step, where `run` is a later one
   memory::AllocatorSettings allocator{};
   std::int64_t used_bytes = 0;  // of the card, by others; the card's usable bytes are without them
-  std::optional<Load> load{};  // how the weights arrive, where that is asked for
+  std::optional<Load> load{};   // how the weights arrive, where that is asked for
 };
 
 // Who allocated last before `event`; nobody if that was before the step.

@@ -118,5 +118,5 @@ INSTANTIATE_TEST_SUITE_P(
                       "Qwen/Qwen3-VL-2B-Instruct", "llava-hf/llava-1.5-7b-hf"));
                       "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct", "LGAI-EXAONE/EXAONE-4.0-32B"));
 
-}  // namespace
-}  // namespace ullage::model
+                      }  // namespace
+                      }  // namespace ullage::model
