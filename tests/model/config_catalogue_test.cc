@@ -115,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "allenai/OLMo-2-1124-7B", "ibm-granite/granite-3.1-2b-instruct", "stabilityai/stablelm-2-1_6b",
                       "CohereForAI/c4ai-command-r-plus", "CohereForAI/c4ai-command-r7b-12-2024",
                       "bigcode/starcoder2-7b", "Qwen/Qwen2-VL-2B-Instruct", "Qwen/Qwen2.5-VL-3B-Instruct",
-                      "Qwen/Qwen3-VL-2B-Instruct", "llava-hf/llava-1.5-7b-hf"));
-                      "bigcode/starcoder2-7b", "ByteDance-Seed/Seed-OSS-36B-Instruct", "LGAI-EXAONE/EXAONE-4.0-32B"));
+                      "Qwen/Qwen3-VL-2B-Instruct", "llava-hf/llava-1.5-7b-hf", "ByteDance-Seed/Seed-OSS-36B-Instruct",
+                      "LGAI-EXAONE/EXAONE-4.0-32B"));
 
-                      }  // namespace
-                      }  // namespace ullage::model
+}  // namespace
+}  // namespace ullage::model
