@@ -16,15 +16,15 @@ EXCEPTIONS = {
     "phi-msft": (KINDS, "an older name of phi, which is recorded"),
     "gpt_neo": (("recompute",), "its rerun picks elements by a list, which fake tensors refuse"),
     "torchvision": (("recompute",), "its networks have no layers that their code runs again"),
+    "qwen3_vl_moe": (("autocast",), "fake tensors refuse its grouped experts in fp32, which autocast begins with"),
     "baichuan": (KINDS, "written from the code published with the weights, which was not run"),
 }
 
-# Of those asked for at first, what no family is built for yet.
+# Those asked for at first.
 ASKED_FOR = """qwen qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 gpt_neox gptj opt bloom falcon mpt gpt_bigcode starcoder2
 olmo olmo2 granite smollm3 stablelm cohere internlm2 baichuan chatglm mixtral qwen2_moe qwen3_moe granitemoe phimoe gpt_oss
 glm4_moe deepseek_v2 deepseek_v3 bert roberta t5 bart vit clip_vision_model whisper llava qwen2_vl qwen2_5_vl
 qwen3_vl""".split()
-UNDER_WAY = {"llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"}
 
 
 def kinds_of(args):
@@ -73,7 +73,7 @@ class FamiliesRecorded(unittest.TestCase):
         self.assertEqual(sorted(missing), sorted(excepted))
 
     def test_what_was_asked_for_is_built(self):
-        self.assertEqual([name for name in ASKED_FOR if name not in families() and name not in UNDER_WAY], [])
+        self.assertEqual([name for name in ASKED_FOR if name not in families()], [])
 
 
 if __name__ == "__main__":

@@ -95,8 +95,9 @@ Tensor attend_to_prompt(LitGptModules& m, const LayerKind& layer, const Tensor& 
   if (!prompt) return y;
   const std::int64_t groups = a.kv_heads;
   const std::int64_t each = a.heads / groups;
-  const std::int64_t length = m.weight(prompt).size(0);
-  Tensor prefix = t::reshape(m.weight(prompt), {1, length, m.weight(prompt).size(1)});
+  const Tensor rows = m.weight(prompt);
+  const std::int64_t length = rows.size(0);
+  Tensor prefix = t::reshape(rows, {1, length, rows.size(1)});
   Tensor qkv = call([&](Tensor h) { return m.qkv(a, std::move(h)); }, prefix);
   qkv = t::view(std::move(qkv), {1, length, groups, each + 2, a.head_dim});
   qkv = t::transpose(std::move(qkv), 1, 2);
@@ -111,7 +112,8 @@ Tensor attend_to_prompt(LitGptModules& m, const LayerKind& layer, const Tensor& 
   const Tensor mask = t::empty(m.context(), t::Op::ones_like, {query.size(2), length}, DType::boolean);
   Tensor prompted = t::scaled_dot_product_attention(query, key, value, mask, 0, false);
   prompted = t::transpose(std::move(prompted), 1, 2);
-  Tensor gated = t::mul(m.weight(find_parameter(layer, "attn.gating_factor")), prompted);
+  const Tensor gate = m.weight(find_parameter(layer, "attn.gating_factor"));
+  Tensor gated = t::mul(gate, prompted);
   return t::add(y, std::move(gated));
 }
 
@@ -222,7 +224,11 @@ bool chunks_head(const TrainOptions& options) {
 std::vector<Tensor> decoder(LitGptModules& m, const model::Architecture& arch, Tensor ids_in) {
   const Tensor ids = std::move(ids_in);
   const std::int64_t seq = ids.size(1);
-  const Tables tables{t::slice(m.model_buffer(0), 0, 0, seq), t::slice(m.model_buffer(1), 0, 0, seq)};
+  const Tensor all_cos = m.model_buffer(0);
+  const Tensor all_sin = m.model_buffer(1);
+  const Tensor cos = t::slice(all_cos, 0, 0, seq);
+  const Tensor sin = t::slice(all_sin, 0, 0, seq);
+  const Tables tables{cos, sin};
   Tensor x = call([&](Tensor i) { return m.embedding(arch.embedding, std::move(i)); }, ids);
   if (arch.multiplies_embeddings) x = t::mul_scalar(x);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {

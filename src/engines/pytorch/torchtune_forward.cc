@@ -158,7 +158,8 @@ Tensor loss_of_chunks(const std::vector<Tensor>& logits, const Tensor& labels) {
   for (const Tensor& part : t::split(labels, chunk_of(labels.size(1)), 1)) wanted.push_back(t::reshape(part, {-1}));
   Tensor total;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    Tensor wide = t::to(rows_of(logits[i]), DType::f32);
+    Tensor rows = rows_of(logits[i]);
+    Tensor wide = t::to(std::move(rows), DType::f32);
     Tensor loss = t::cross_entropy(std::move(wide), wanted[i]);
     if (total) t::iadd(total, std::move(loss));
     else total = t::add_scalar(std::move(loss));
@@ -182,13 +183,15 @@ void torchtune_forward(TorchtuneModules& m, const model::Architecture& arch, Bou
   {
     std::vector<Tensor> logits = call([&](Tensor ids) { return decoder(m, arch, std::move(ids)); }, bound.inputs);
     const t::Scope named(context, context.intern("loss"));
-    Tensor labels = shifted_labels(bound.labels, m.model_buffer(2));
+    const Tensor ignored = m.model_buffer(2);
+    Tensor labels = shifted_labels(bound.labels, ignored);
     bound.labels.reset();
     if (m.step_options().loss == Loss::chunked) {
       loss = loss_of_chunks(logits, labels);
     } else {
       labels = t::reshape(std::move(labels), {-1});
-      loss = t::cross_entropy(rows_of(logits[0]), labels);
+      Tensor rows = rows_of(logits[0]);
+      loss = t::cross_entropy(std::move(rows), labels);
     }
     for (Tensor& chunk : logits) chunk.reset();
   }
