@@ -123,12 +123,12 @@ struct Searched {
 class Largest : public ::testing::TestWithParam<Searched> {};
 
 TEST_P(Largest, FitsAndTheNextDoesNot) {
-  const auto& [line, option] = GetParam();
-  const Words words = words_of(line);
+  const std::string option = GetParam().option;
+  const Words words = words_of(GetParam().line);
   Words asked = words;
   asked.insert(asked.end(), {option, "max"});
   const Json found = answer(asked);
-  std::string name = std::string(option).substr(2);
+  std::string name = option.substr(2);
   std::replace(name.begin(), name.end(), '-', '_');
   const auto value = found["setup"][name].get<std::int64_t>();
   EXPECT_EQ(found["fits"], true);
