@@ -41,7 +41,10 @@ struct Maker {
   std::string_view module;
   std::int16_t layer = memory::kNoLayer;
   memory::Phase phase = memory::Phase::setup;
-  auto operator<=>(const Maker&) const = default;
+  // By hand: a string_view of older libraries has no three-way comparison.
+  bool operator<(const Maker& other) const {
+    return std::tie(op, module, layer, phase) < std::tie(other.op, other.module, other.layer, other.phase);
+  }
 };
 
 class SnapshotWriter {
