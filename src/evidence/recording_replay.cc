@@ -88,6 +88,8 @@ class Player {
     for (std::size_t i = 0; i < recording_.events.size(); ++i) {
       if (auto done = apply(i, recording_.events[i]); !done) return tl::unexpected<Error>(done.error());
     }
+    // A segment that was recorded last of all, without the request it was for.
+    if (pending_) differ(recording_.events.size() - 1, 0, pending_, {});
     out_.events = static_cast<std::int64_t>(recording_.events.size());
     out_.reserved_bytes_end = allocator_.reserved_bytes();
     out_.reserved_bytes_end_recorded = recording_.reserved_bytes_end;

@@ -156,17 +156,31 @@ model::Tuning adapters(model::Tuner tuner) {
   return out;
 }
 
-std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
-  using namespace engines::pytorch;
-  std::vector<std::pair<std::string, TrainOptions>> out;
-  TrainOptions base;
-  base.micro_batch = 2;
-  base.seq_len = 48;
-  const auto add = [&](std::string name, auto change) {
-    TrainOptions options = base;
+// Named changes of one small step.
+class SetUps {
+ public:
+  SetUps() {
+    base_.micro_batch = 2;
+    base_.seq_len = 48;
+  }
+
+  template <class Change>
+  void add(std::string name, Change change) {
+    TrainOptions options = base_;
     change(options);
-    out.emplace_back(std::move(name), options);
-  };
+    out_.emplace_back(std::move(name), options);
+  }
+
+  std::vector<std::pair<std::string, TrainOptions>> take() { return std::move(out_); }
+
+ private:
+  TrainOptions base_;
+  std::vector<std::pair<std::string, TrainOptions>> out_;
+};
+
+void add_precisions(SetUps& set_ups) {
+  using namespace engines::pytorch;
+  const auto add = [&](std::string name, auto change) { set_ups.add(std::move(name), change); };
   add("bf16", [](TrainOptions&) {});
   add("traced", [](TrainOptions& o) { o.kernels = Kernels::cuda_traced; });
   add("cpu", [](TrainOptions& o) { o.kernels = Kernels::cpu; });
@@ -206,6 +220,11 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
     o.recompute_reentrant = true;
     o.kernels = Kernels::cuda_traced;
   });
+}
+
+void add_training(SetUps& set_ups) {
+  using namespace engines::pytorch;
+  const auto add = [&](std::string name, auto change) { set_ups.add(std::move(name), change); };
   add("sgd-momentum-first", [](TrainOptions& o) {
     o.optimizer = Optimizer::sgd_momentum;
     o.step = Step::first;
@@ -238,7 +257,13 @@ std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
   }
   add("in-backward", [](TrainOptions& o) { o.optimizer_in_backward = true; });
   add("forward", [](TrainOptions& o) { o.step = Step::forward; });
-  return out;
+}
+
+std::vector<std::pair<std::string, TrainOptions>> text_set_ups() {
+  SetUps set_ups;
+  add_precisions(set_ups);
+  add_training(set_ups);
+  return set_ups.take();
 }
 
 long long reserved(const memory::Timeline& timeline, bool expandable) {

@@ -79,6 +79,18 @@ TEST(Recording, TheFirstDifferenceIsTold) {
   EXPECT_FALSE(result.equal());
 }
 
+// A recording may end between a segment and the request it was for; nothing of ours can make it.
+TEST(Recording, ASegmentRecordedLastIsADifference) {
+  const std::string segments = std::string(kHalfUsed) +
+                               R"(, {"address": 41943040, "total": 20971520, "type": "large", "stream": 0,
+                                  "blocks": [[41943040, 20971520, 0, "free"]]})";
+  const ReplayResult result = result_of(recording(R"(["S", 41943040, 20971520, 0])", segments));
+  ASSERT_TRUE(result.first_difference);
+  EXPECT_EQ(result.first_difference->event, 0u);
+  EXPECT_EQ(result.first_difference->recorded_bytes, 20 * kMiB);
+  EXPECT_FALSE(result.equal());
+}
+
 TEST(Recording, ASegmentThatWasGivenBackIsGivenBack) {
   const ReplayResult result =
       result_of(recording(R"(["f", 41943040, 13631489, 0], ["F", 41943040, 14680064, 0])", kHalfUsed));

@@ -118,8 +118,10 @@ t::Pool2d pool_of(const Json& attrs) {
   return {whole(attrs, "kernel_size"), whole(attrs, "stride"), whole(attrs, "padding")};
 }
 
-const std::map<std::string, Operator>& table() {
-  static const std::map<std::string, Operator> operators{
+using Operators = std::map<std::string, Operator>;
+
+Operators arithmetic() {
+  return {
       {"add", binary<t::add>},
       {"sub", binary<t::sub>},
       {"mul", binary<t::mul>},
@@ -166,6 +168,11 @@ const std::map<std::string, Operator>& table() {
       {"layer_norm", [](Call& call) { return one(t::layer_norm(take(call, 0), take(call, 1), take(call, 2))); }},
       {"attention", attention},
       {"rotary", rotary},
+  };
+}
+
+Operators shapes_and_images() {
+  return {
       {"view", [](Call& call) { return one(t::view(take(call, 0), dims_of(call.attrs.at("shape")))); }},
       {"reshape", [](Call& call) { return one(t::reshape(take(call, 0), dims_of(call.attrs.at("shape")))); }},
       {"expand", [](Call& call) { return one(t::expand(take(call, 0), dims_of(call.attrs.at("shape")))); }},
@@ -202,6 +209,14 @@ const std::map<std::string, Operator>& table() {
       {"adaptive_avg_pool2d",
        [](Call& call) { return one(t::adaptive_avg_pool2d(take(call, 0), call.attrs.at("size")[0].get<int>())); }},
   };
+}
+
+const Operators& table() {
+  static const Operators operators = [] {
+    Operators all = arithmetic();
+    all.merge(shapes_and_images());
+    return all;
+  }();
   return operators;
 }
 
