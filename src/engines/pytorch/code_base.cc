@@ -1,5 +1,7 @@
 #include "engines/pytorch/code_base.h"
 
+#include <utility>
+
 namespace ullage::engines::pytorch {
 namespace {
 
@@ -69,6 +71,19 @@ const Choices* choices_of_date(std::string_view name, std::int32_t month) {
     if (row.name == name && (found == nullptr || row.since <= month)) found = &row;
   }
   return found;
+}
+
+model::Architecture outline_of(const model::Architecture& from, std::string layer_prefix) {
+  model::Architecture out;
+  out.name = from.name;
+  out.family = from.family;
+  out.vocab = from.vocab;
+  out.hidden = from.hidden;
+  out.max_positions = from.max_positions;
+  out.bounded_positions = true;  // their tables of positions end
+  out.layer_prefix = std::move(layer_prefix);
+  out.notes = from.notes;
+  return out;
 }
 
 }  // namespace ullage::engines::pytorch

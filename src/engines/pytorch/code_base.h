@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "model/architecture.h"
 
 namespace ullage::engines::pytorch {
 
@@ -51,5 +54,8 @@ std::span<const Choices> all_choices();
 const Choices* find_choices(std::string_view name, std::string_view version);
 // The newest version that people could run in that month (202310).
 const Choices* choices_of_date(std::string_view name, std::int32_t month);
+
+// What every code base takes over from a model's architecture: sizes and notes, no parameters.
+model::Architecture outline_of(const model::Architecture& from, std::string layer_prefix);
 
 }  // namespace ullage::engines::pytorch

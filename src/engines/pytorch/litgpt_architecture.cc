@@ -199,15 +199,7 @@ Expected<Architecture> litgpt_architecture(const Architecture& from, const Train
   for (const LayerKind& kind : from.kinds) {
     if (const std::string_view what = misfit(from, kind); !what.empty()) return no_such_model(from, what);
   }
-  Architecture out;
-  out.name = from.name;
-  out.family = from.family;
-  out.vocab = from.vocab;
-  out.hidden = from.hidden;
-  out.max_positions = from.max_positions;
-  out.bounded_positions = true;
-  out.layer_prefix = "transformer.h.";
-  out.notes = from.notes;
+  Architecture out = outline_of(from, "transformer.h.");
   const Dimension vocab = axis(Axis::vocab, from.vocab);
   const Dimension hidden = axis(Axis::hidden, from.hidden);
   Builder p(out.parameters, false, options.llama_adapter);

@@ -119,15 +119,7 @@ Expected<Architecture> torchtune_architecture(const Architecture& from, const Tr
     return fail(ErrorCode::unsupported, "--modules",
                 fmt::format("torchtune's decoder is no {}; leave --modules at transformers", from.family));
   }
-  Architecture out;
-  out.name = from.name;
-  out.family = from.family;
-  out.vocab = from.vocab;
-  out.hidden = from.hidden;
-  out.max_positions = from.max_positions;
-  out.bounded_positions = true;
-  out.layer_prefix = "layers.";
-  out.notes = from.notes;
+  Architecture out = outline_of(from, "layers.");
   const Dimension vocab = axis(Axis::vocab, from.vocab);
   const Dimension hidden = axis(Axis::hidden, from.hidden);
   model::ParameterList p(out.parameters, false);

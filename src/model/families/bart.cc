@@ -61,46 +61,11 @@ BartConfig read(Fields& fields) {
   return c;
 }
 
-Attention attention_module(ParameterList& p, const std::string& name, const BartConfig& c, std::int64_t heads,
-                           bool causal) {
-  const Dimension hidden = axis(Axis::hidden, c.hidden);
-  const Dimension inner = axis(Axis::heads, heads, c.hidden / heads);
-  Attention a;
-  a.heads = heads;
-  a.kv_heads = heads;
-  a.head_dim = c.hidden / heads;
-  a.dropout = c.attention_dropout;
-  a.softmax_in_fp32 = false;
-  a.plain_softmax = true;
-  a.groups_keys = false;
-  a.causal = causal;
-  a.k = p.linear(name + ".k_proj", hidden, inner, true);
-  a.v = p.linear(name + ".v_proj", hidden, inner, true);
-  a.q = p.linear(name + ".q_proj", hidden, inner, true);
-  a.o = p.linear(name + ".out_proj", inner, hidden, true);
-  return a;
-}
-
 LayerKind layer_kind(const BartConfig& c, const StackConfig& stack, bool decodes) {
-  LayerKind kind;
-  kind.name = decodes ? "decoder" : "encoder";
-  ParameterList p(kind.parameters, true);
-  const Dimension hidden = axis(Axis::hidden, c.hidden);
-  const Dimension ffn = axis(Axis::ffn, stack.intermediate);
-  kind.attention = attention_module(p, "self_attn", c, stack.heads, decodes);
-  kind.post_attention_norm = p.layer_norm("self_attn_layer_norm", hidden);
-  if (decodes) {
-    kind.cross_attention = attention_module(p, "encoder_attn", c, stack.heads, false);
-    kind.cross_norm = p.layer_norm("encoder_attn_layer_norm", hidden);
-  }
-  kind.mlp.gated = false;
-  kind.mlp.activation = c.activation;
-  kind.mlp.inner_dropout = c.activation_dropout;
-  kind.mlp.up = p.linear("fc1", hidden, ffn, true);
-  kind.mlp.down = p.linear("fc2", ffn, hidden, true);
-  kind.post_feedforward_norm = p.layer_norm("final_layer_norm", hidden);
-  kind.residual_dropout = c.dropout;
-  return kind;
+  const PairedLayers layers{
+      c.hidden,          c.activation,         c.dropout, c.attention_dropout, c.activation_dropout,
+      /*key_bias=*/true, /*norms_first=*/false};
+  return paired_layer(layers, stack.heads, stack.intermediate, decodes);
 }
 
 void tie(Architecture& arch, ParameterRef ref, ParameterRef to) {
