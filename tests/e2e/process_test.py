@@ -13,6 +13,9 @@ BINARY = os.environ["ULLAGE_BINARY"]
 TRAIN = ["train", "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm-80gb"]
 # Instructions from start to end; a machine of 2 GHz does them in well under the 15 ms that a call may take.
 MOST_INSTRUCTIONS = 25_000_000
+# A search may take 50 ms.
+SEARCH = ["train", "meta-llama/Llama-3.1-70B", "--gpu", "h200", "--lora", "8", "--recompute", "full"]
+MOST_INSTRUCTIONS_OF_A_SEARCH = 135_000_000
 MOST_KIB = 30 * 1024
 # A sanitizer takes address space and memory of its own.
 SANITIZED = bool(os.environ.get("ULLAGE_SANITIZE"))
@@ -67,15 +70,21 @@ class Process(unittest.TestCase):
         done = subprocess.run(["python3", "-c", script, BINARY, *TRAIN], capture_output=True, text=True, timeout=60, check=True)
         self.assertLess(int(done.stdout), MOST_KIB)
 
-    def test_a_call_does_little_work(self):
-        if shutil.which("valgrind") is None:
-            self.skipTest("no valgrind here")
-        counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", BINARY, *TRAIN]
+    def instructions_of(self, words):
+        counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", BINARY, *words]
         done = subprocess.run(counted, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
-        if done.returncode != 0 or "Collected" not in done.stderr:
-            self.skipTest("valgrind cannot run this build (sanitizers?)")
-        instructions = int(re.search(r"Collected : (\d+)", done.stderr).group(1))
-        self.assertLess(instructions, MOST_INSTRUCTIONS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+
+    @unittest.skipIf(SANITIZED, "built with a sanitizer")
+    @unittest.skipIf(shutil.which("valgrind") is None, "no valgrind here")
+    def test_a_call_does_little_work(self):
+        self.assertLess(self.instructions_of(TRAIN), MOST_INSTRUCTIONS)
+
+    @unittest.skipIf(SANITIZED, "built with a sanitizer")
+    @unittest.skipIf(shutil.which("valgrind") is None, "no valgrind here")
+    def test_a_search_does_little_work(self):
+        self.assertLess(self.instructions_of([*SEARCH, "--micro-batch", "max"]), MOST_INSTRUCTIONS_OF_A_SEARCH)
 
 
 if __name__ == "__main__":
