@@ -15,6 +15,7 @@
 #include "base/dtype.h"
 #include "base/expected.h"
 #include "model/image.h"
+#include "model/layer_state.h"
 #include "model/parameter.h"
 #include "model/vision.h"
 
@@ -51,7 +52,11 @@ struct Attention {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
+  std::int64_t value_dim = 0;          // of a head of values where it is not head_dim; outlines only
   std::optional<std::int64_t> window;  // tokens a query sees, itself included; none: all before it
+  std::optional<std::int64_t> chunk;   // a query sees what is before it in its chunk of so many tokens; outlines only
+  std::int64_t indexer_dim = 0;        // of the one key by which sparse attention chooses tokens; 0: it has none
+  std::int64_t tokens_per_entry = 1;   // keys and values stand for so many tokens (compressed attention)
   std::uint8_t mask = 0;               // index into the Architecture's mask_windows
   bool rotates = true;                 // by the rotary embedding, where there is one
   double dropout = 0;
@@ -132,6 +137,8 @@ struct LayerKind {
   Norm cross_norm;
   Mlp mlp;
   Mixture mixture;
+  std::optional<Recurrent> recurrent;  // in place of attention (whose kind is none then) or beside it
+  std::vector<TokenCache> also_keeps;  // of each token, besides what the attentions tell (model/cache.h)
   double residual_dropout = 0;
   std::vector<Buffer> buffers;
   bool parallel = false;             // attention and feed-forward read the same input
@@ -247,6 +254,8 @@ struct Architecture {
   std::string encoder_prefix;
   std::vector<LayerKind> kinds;
   std::vector<std::uint8_t> layers;  // index into kinds, by layer
+  // By layer: the layer whose keys and values it reads; empty: every layer has its own.
+  std::vector<std::int32_t> cache_of;
   std::vector<Buffer> buffers;
 
   Embedding embedding;

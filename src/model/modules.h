@@ -84,8 +84,8 @@ class Modules {
   // The causal mask that attention needs, [batch, 1, seq, seq] in the hidden type; empty where the kernel knows
   // causality. With a window a query sees that many tokens, itself included.
   virtual Tensor causal_mask(std::optional<std::int64_t> window, const Tensor& hidden, MaskSource source = {}) = 0;
-  // Puts keys and values of tokens before the sequence in front, [batch, heads, tokens, dim]; where there are none,
-  // nothing happens.
+  // Puts keys and values of tokens before the sequence in front, [batch, heads, tokens, dim], and keeps them where a
+  // cache is kept; where there are none and none is kept, nothing happens.
   virtual void extend_past(Tensor& key, Tensor& value) = 0;
   // Whether attention is composed of products and a softmax instead of one kernel; for modules that write both out.
   virtual bool is_eager(const Attention& module) const = 0;
@@ -135,7 +135,8 @@ struct Images {
 struct Batch {
   Tensor inputs;  // token ids [batch, seq], images [batch, channels, height, width] or sound [batch, mels, frames]
   Tensor labels;
-  Images images;  // of a vision-language model
+  Images images;                    // of a vision-language model
+  std::int64_t logits_to_keep = 0;  // the head is given so many of the last tokens; 0: all
 };
 
 // What the model returns; the caller owns it, so the logits live until it lets go.

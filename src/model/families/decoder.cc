@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/families/causal_lm.h"
+
 namespace ullage::model {
 namespace {
 
@@ -285,7 +287,7 @@ Tensor finish_logits(LogitForm form, Tensor logits) {
 Output forward_decoder(Modules& m, const Architecture& arch, Batch batch, LayerFunction layer) {
   const Tensor hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids), layer); }, batch.inputs);
   Output out;
-  out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, tensor::slice(hidden, 1, 0, hidden.size(1)));
+  out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, kept_tokens(hidden, batch));
   out.logits = finish_logits(arch.logits, std::move(out.logits));
   if (batch.labels) out.loss = m.causal_lm_loss(out.logits, batch.labels);
   return out;

@@ -1,6 +1,8 @@
 // GPT-2 (transformers: models/gpt2/modeling_gpt2.py).
 #include "model/families/gpt2.h"
 
+#include "model/families/causal_lm.h"
+
 namespace ullage::model {
 namespace {
 
@@ -153,7 +155,7 @@ Expected<Architecture> build_gpt2(const JsonObject& config) { return read_gpt2_c
 Output forward_gpt2(Modules& m, const Architecture& arch, Batch batch) {
   const Tensor hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids)); }, batch.inputs);
   Output out;
-  out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, tensor::slice(hidden, 1, 0, hidden.size(1)));
+  out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, kept_tokens(hidden, batch));
   if (batch.labels) out.loss = m.causal_lm_loss(out.logits, batch.labels);
   return out;
 }
