@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+#include <system_error>
+
 #include "base/bytes.h"
 #include "hardware/catalogue.h"
 
@@ -29,6 +32,54 @@ Expected<void> adjust(hardware::Gpu& gpu, const Arguments& arguments, ChosenDevi
   return {};
 }
 
+// The digits after "local:"; "local" alone is the first card.
+Expected<std::size_t> local_index(std::string_view name, std::size_t count) {
+  std::size_t index = 0;
+  if (name != "local") {
+    const std::string_view digits = name.substr(std::string_view("local:").size());
+    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (fault != std::errc{} || end != digits.data() + digits.size()) index = count;
+  }
+  if (index < count) return index;
+  return fail(
+      ErrorCode::invalid_argument, "--gpu",
+      fmt::format("'{}' is no card of this machine; they are local:0 to local:{}", name.substr(0, 40), count - 1));
+}
+
+Expected<ChosenDevice> choose_local(std::string_view name, const Arguments& arguments, const Files& files) {
+  const auto found = files.devices();
+  if (!found) return tl::unexpected<Error>(found.error());
+  const auto index = local_index(name, found->size());
+  if (!index) return tl::unexpected<Error>(index.error());
+  const hardware::LocalDevice& local = (*found)[*index];
+  auto gpu = hardware::describe(local);
+  if (!gpu) return tl::unexpected<Error>(gpu.error());
+  ChosenDevice out;
+  out.gpu = std::move(*gpu);
+  out.assumptions.push_back({report::Text::assume_local,
+                             {{"index", static_cast<std::int64_t>(*index)},
+                              {"count", static_cast<std::int64_t>(found->size())},
+                              {"name", local.name},
+                              {"driver", local.driver}}});
+  if (!arguments.has("--used") && local.used_bytes > 0) {
+    hardware::take_used(*out.gpu, local.used_bytes);
+    out.used_bytes = local.used_bytes;
+    out.assumptions.push_back({report::Text::assume_local_used, {{"bytes", report::Bytes{local.used_bytes}}}});
+  }
+  return out;
+}
+
+Expected<ChosenDevice> choose_named(const std::string& name, const Arguments& arguments, std::int64_t total) {
+  const auto devices = hardware::find_devices(name, arguments.has("--gpus") ? std::optional(total) : std::nullopt);
+  if (!devices) return tl::unexpected<Error>(devices.error());
+  if (devices->count() != 1) return not_in_this_version("--gpu", "training on several GPUs");
+  ChosenDevice out;
+  out.gpu = devices->groups.front().gpu;
+  return out;
+}
+
+bool is_local(std::string_view name) { return name == "local" || name.substr(0, 6) == "local:"; }
+
 Expected<void> check_alone(const Arguments& arguments) {
   for (const std::string_view option : {"--gpu-memory", "--used"}) {
     if (arguments.has(option))
@@ -39,22 +90,15 @@ Expected<void> check_alone(const Arguments& arguments) {
 
 }  // namespace
 
-Expected<ChosenDevice> choose_device(const Arguments& arguments) {
+Expected<ChosenDevice> choose_device(const Arguments& arguments, const Files& files) {
   const auto total = arguments.integer("--gpus", 1, 1, hardware::kMostDevices);
   if (!total) return tl::unexpected<Error>(total.error());
   if (*total != 1) return not_in_this_version("--gpus", "training on several GPUs");
-  ChosenDevice out;
-  if (!arguments.has("--gpu")) {
-    if (auto alone = check_alone(arguments); !alone) return tl::unexpected<Error>(alone.error());
-    return out;
-  }
+  if (!arguments.has("--gpu")) return check_alone(arguments).map([] { return ChosenDevice{}; });
   const std::string name = arguments.text("--gpu");
-  if (name == "local") return not_in_this_version("--gpu", "asking the driver for 'local'");
-  const auto devices = hardware::find_devices(name, arguments.has("--gpus") ? std::optional(*total) : std::nullopt);
-  if (!devices) return tl::unexpected<Error>(devices.error());
-  if (devices->count() != 1) return not_in_this_version("--gpu", "training on several GPUs");
-  out.gpu = devices->groups.front().gpu;
-  if (auto adjusted = adjust(*out.gpu, arguments, out); !adjusted) return tl::unexpected<Error>(adjusted.error());
+  auto out = is_local(name) ? choose_local(name, arguments, files) : choose_named(name, arguments, *total);
+  if (!out) return out;
+  if (auto adjusted = adjust(*out->gpu, arguments, *out); !adjusted) return tl::unexpected<Error>(adjusted.error());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/arguments.h"
+#include "cli/streams.h"
 #include "hardware/gpu.h"
 #include "report/messages.h"
 
@@ -15,7 +16,8 @@ struct ChosenDevice {
   std::vector<report::Message> assumptions;
 };
 
-// One card; several and unequal ones are not in this version.
-Expected<ChosenDevice> choose_device(const Arguments& arguments);
+// One card; several and unequal ones are not in this version. "local" and "local:2" are the machine's own first and
+// third card; what others hold of it now counts as used unless --used says otherwise.
+Expected<ChosenDevice> choose_device(const Arguments& arguments, const Files& files);
 
 }  // namespace ullage::cli

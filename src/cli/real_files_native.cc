@@ -17,6 +17,6 @@ PathKind kind_of(const std::string& path) {
 
 }  // namespace
 
-Files real_files() { return {kind_of, read_file, write_file}; }
+Files real_files() { return {kind_of, read_file, write_file, hardware::local_devices}; }
 
 }  // namespace ullage::cli

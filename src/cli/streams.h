@@ -6,8 +6,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/expected.h"
+#include "hardware/local.h"
 
 namespace ullage::cli {
 
@@ -34,6 +36,8 @@ struct Files {
   std::function<Expected<std::string>(const std::string& path, std::int64_t most_bytes)> read;
   // Replaces the file; a failure leaves the old one as it was.
   std::function<Expected<void>(const std::string& path, std::string_view content)> write;
+  // Not files, but read from the machine just so: the cards its driver shows.
+  std::function<Expected<std::vector<hardware::LocalDevice>>()> devices;
 };
 
 Files real_files();

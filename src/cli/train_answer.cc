@@ -95,7 +95,7 @@ Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& f
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   auto setup = resolve_train_options(arguments, loaded->architecture);
   if (!setup) return tl::unexpected<Error>(setup.error());
-  auto device = choose_device(arguments);
+  auto device = choose_device(arguments, files);
   if (!device) return tl::unexpected<Error>(device.error());
   if (auto checked = check_card(setup->options, *device); !checked) return tl::unexpected<Error>(checked.error());
   auto answer = answer_step(*std::move(loaded), *std::move(setup), *std::move(device));

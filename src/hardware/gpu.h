@@ -32,6 +32,7 @@ enum class UsableBasis {
   nvidia_smi_rule,  // nvidia-smi's total less what drivers were seen to keep
   datasheet_rule,   // the datasheet's size times what was seen on cards of the kind
   guess,            // as before, but nothing was seen
+  driver,           // this machine's driver: its total less what it keeps
   given,            // the user said so
 };
 

@@ -15,6 +15,7 @@ std::string_view basis_name(hardware::UsableBasis basis) {
     case hardware::UsableBasis::nvidia_smi_rule: return "nvidia-smi-rule";
     case hardware::UsableBasis::datasheet_rule: return "datasheet-rule";
     case hardware::UsableBasis::guess: return "guess";
+    case hardware::UsableBasis::driver: return "driver";
     case hardware::UsableBasis::given: return "given";
   }
   return "guess";

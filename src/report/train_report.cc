@@ -187,6 +187,7 @@ Text basis_text(hardware::UsableBasis basis) {
     case hardware::UsableBasis::nvidia_smi_rule: return Text::usable_nvidia_smi;
     case hardware::UsableBasis::datasheet_rule: return Text::usable_datasheet;
     case hardware::UsableBasis::guess: return Text::usable_guess;
+    case hardware::UsableBasis::driver: return Text::usable_driver;
     case hardware::UsableBasis::given: return Text::usable_given;
   }
   return Text::usable_guess;
