@@ -1,0 +1,142 @@
+// Outlines hold what the published classes register: names and shapes as a set, stored buffers too
+// (tests/truth/record_outlines.py). What transformers does not have is held to the totals that its publishers'
+// checkpoints state.
+#include "model/outline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/lines.h"
+#include "model/catalogue.h"
+#include "model/family.h"
+
+namespace ullage::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(ULLAGE_TEST_DATA) / "outlines";
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(in) << path;
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// "0-2,5" as numbers.
+std::vector<int> numbers_of(const std::string& ranges) {
+  std::vector<int> out;
+  std::istringstream in(ranges);
+  for (std::string range; std::getline(in, range, ',');) {
+    const std::size_t dash = range.find('-');
+    const int last = std::stoi(dash == std::string::npos ? range : range.substr(dash + 1));
+    for (int i = std::stoi(range); i <= last; ++i) out.push_back(i);
+  }
+  return out;
+}
+
+// "name sizes…" of every tensor that a recording lists.
+std::vector<std::string> recorded(const std::string& text) {
+  std::vector<std::string> out;
+  for_each_line(text, [&](std::string_view line) {
+    const std::string row(line);
+    const std::size_t colon = row.find(" :");
+    const std::size_t space = std::min(row.find(' '), colon);
+    const std::string sizes = row.substr(space, colon - space);
+    const std::string name = row.substr(0, space);
+    const std::string ranges = colon + 3 <= row.size() ? row.substr(colon + 3) : "";
+    if (ranges.empty()) out.push_back(name + sizes);
+    for (const int number : numbers_of(ranges)) {
+      std::string full = name;
+      full.replace(full.find('*'), 1, std::to_string(number));
+      out.push_back(full + sizes);
+    }
+  });
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<std::string> ours(const Architecture& arch) {
+  std::vector<std::string> out;
+  for_each_parameter(arch, [&](const Parameter& parameter, const std::string& name, int) {
+    if (parameter.tied_to) return;
+    std::string& row = out.emplace_back(name);
+    for (const Dimension& dim : parameter.dims) row.append(" ").append(std::to_string(dim.size()));
+  });
+  const auto add = [&](const std::string& at, const std::vector<Buffer>& buffers) {
+    for (const Buffer& buffer : buffers) {
+      if (!buffer.persistent) continue;
+      std::string& row = out.emplace_back("~" + at + buffer.name);
+      for (const std::int64_t size : buffer.sizes) row.append(" ").append(std::to_string(size));
+    }
+  };
+  add("", arch.buffers);
+  for (std::int64_t i = 0; i < arch.layer_count(); ++i)
+    add(arch.layer_prefix + std::to_string(i) + ".", arch.kind_of(i).buffers);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Expected<Architecture> built(const fs::path& recording) {
+  fs::path own = recording;
+  own.replace_extension(".json");
+  const std::string stem = recording.stem().string();
+  if (fs::exists(own)) {
+    return parse_json(content(own), stem).and_then([&](const Json& config) { return build_outline(config, stem); });
+  }
+  std::string name = stem;
+  for (std::size_t at; (at = name.find("__")) != std::string::npos;) name.replace(at, 2, "/");
+  return find_model(name).and_then([](const CatalogueEntry& entry) { return build_outline(entry.config, entry.name); });
+}
+
+std::vector<fs::path> recordings() {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(kData)) {
+    if (entry.path().extension() == ".outline") out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string first_lines(const std::vector<std::string>& rows) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 6); ++i) out += "\n  " + rows[i];
+  return out;
+}
+
+class OutlineTensors : public ::testing::TestWithParam<fs::path> {};
+
+TEST_P(OutlineTensors, AreThoseOfThePublishedClass) {
+  const auto arch = built(GetParam());
+  ASSERT_TRUE(arch) << to_string(arch.error());
+  const std::vector<std::string> wanted = recorded(content(GetParam()));
+  const std::vector<std::string> have = ours(*arch);
+  std::vector<std::string> lacks, extra;
+  std::set_difference(wanted.begin(), wanted.end(), have.begin(), have.end(), std::back_inserter(lacks));
+  std::set_difference(have.begin(), have.end(), wanted.begin(), wanted.end(), std::back_inserter(extra));
+  EXPECT_TRUE(lacks.empty()) << lacks.size() << " are lacking:" << first_lines(lacks);
+  EXPECT_TRUE(extra.empty()) << extra.size() << " are too many:" << first_lines(extra);
+}
+
+std::string name_of(const ::testing::TestParamInfo<fs::path>& recording) {
+  std::string name = recording.param.stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, OutlineTensors, ::testing::ValuesIn(recordings()), name_of);
+
+TEST(Outlines, EveryOneIsRecordedOrHeldToATotal) { EXPECT_GT(recordings().size(), 80u); }
+
+}  // namespace
+}  // namespace ullage::model
