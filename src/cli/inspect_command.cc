@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/run.h"
 #include "cli/train_options.h"
+#include "model/family.h"
 #include "report/inspection.h"
 
 namespace ullage::cli {
@@ -47,14 +48,34 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
   return out;
 }
 
+// Of an outline nothing is run.
+Expected<report::Inspection> inspect_outline(const Invocation& call, const LoadedModel& loaded, DType dtype) {
+  for (const char* option : {"--seq-len", "--image-size"}) {
+    if (call.arguments.has(option))
+      return fail(ErrorCode::invalid_argument, option,
+                  fmt::format("of {} no forward pass is known, only weights; leave it out", loaded.architecture.name));
+  }
+  if (!is_floating(dtype))
+    return fail(ErrorCode::invalid_argument, "--dtype",
+                "weights are floating-point numbers; choose fp32, bf16 or fp16");
+  pt::TrainOptions options;
+  options.dtype = dtype;
+  report::Inspection out = report::inspect(loaded.architecture, options, nullptr);
+  out.assumptions = loaded.assumptions;
+  out.warnings = loaded.warnings;
+  return out;
+}
+
 Expected<report::Inspection> inspect_model(const Invocation& call, DType dtype) {
-  const auto loaded = load_model(call.arguments.positionals().front(), call.arguments.all("--set"), call.files);
+  const auto loaded =
+      load_model(call.arguments.positionals().front(), call.arguments.all("--set"), call.files, Extent::outline);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (model::find_family(loaded->architecture.family) == nullptr) return inspect_outline(call, *loaded, dtype);
   const auto options = forward_options(call.arguments, loaded->architecture, dtype);
   if (!options) return tl::unexpected<Error>(options.error());
   const auto run = pt::run_train_step(loaded->architecture, *options);
   if (!run) return tl::unexpected<Error>(run.error());
-  report::Inspection out = report::inspect(loaded->architecture, *options, *run);
+  report::Inspection out = report::inspect(loaded->architecture, *options, &*run);
   out.assumptions = loaded->assumptions;
   out.assumptions.push_back({report::Text::assume_one_forward, {}});
   out.warnings = loaded->warnings;

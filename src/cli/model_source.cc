@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "model/catalogue.h"
 #include "model/family.h"
+#include "model/outline.h"
 
 namespace ullage::cli {
 namespace {
@@ -137,11 +138,19 @@ Expected<void> set_fields(Source& source, const std::vector<std::string>& fields
   return {};
 }
 
+// quantization_config, which wrappers may leave to their text model; null: there is none.
+Json quantisation_of(const Json& config) {
+  if (!config.is_object()) return nullptr;
+  const auto found = config.find("quantization_config");
+  if (found != config.end() && found->is_object()) return *found;
+  const auto text = config.find("text_config");
+  return text != config.end() ? quantisation_of(*text) : Json(nullptr);
+}
+
 void note_quantisation(Source& source) {
-  const JsonObject config(source.config, source.where);
-  const Json* quantisation = config.find("quantization_config");
-  if (quantisation == nullptr || !quantisation->is_object()) return;
-  const JsonObject object(*quantisation, source.where);
+  const Json quantisation = quantisation_of(source.config);
+  if (quantisation.is_null()) return;
+  const JsonObject object(quantisation, source.where);
   const std::string method = object.string("quant_method", "").value_or("");
   source.warnings.push_back({Text::warn_quantised, {{"method", method.empty() ? std::string("?") : method}}});
 }
@@ -164,17 +173,21 @@ void note_parts(Source& source, const model::Architecture& architecture) {
 
 }  // namespace
 
-Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files) {
+Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
+                                 Extent extent) {
   auto source = find_source(name, files);
   if (!source) return tl::unexpected<Error>(source.error());
   if (auto set = set_fields(*source, fields); !set) return tl::unexpected<Error>(set.error());
+  const bool whole = extent == Extent::outline;
   note_quantisation(*source);
-  auto architecture = model::build_architecture(source->config, source->where);
+  auto architecture = whole ? model::build_outline(source->config, source->where)
+                            : model::build_architecture(source->config, source->where);
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   architecture->name = source->name;
   note_parts(*source, *architecture);
   note_unread_fields(*source, fields);
-  return LoadedModel{*std::move(architecture), std::move(source->assumptions), std::move(source->warnings)};
+  return LoadedModel{*std::move(architecture), quantisation_of(source->config), std::move(source->assumptions),
+                     std::move(source->warnings)};
 }
 
 }  // namespace ullage::cli

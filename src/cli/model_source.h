@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/streams.h"
 #include "model/architecture.h"
 #include "report/messages.h"
@@ -13,12 +14,20 @@ namespace ullage::cli {
 
 struct LoadedModel {
   model::Architecture architecture;
+  Json quantisation;  // quantization_config, of the whole or of its text model; null: there is none
   std::vector<report::Message> assumptions;  // where the configuration came from, what was changed in it
   std::vector<report::Message> warnings;
 };
 
+enum class Extent : std::uint8_t {
+  runnable,  // what has a forward pass
+  outline,   // weights and what layers keep are enough
+};
+
 // A catalogue name, the path of a config.json, or a folder that holds one; `fields` are --set's assignments.
+// With Extent::outline the whole of a model is given where no more than its outline is known, too.
 // What the contract names and nothing reads yet (GGUF, ONNX, a bare size, …) is ErrorCode::unsupported.
-Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files);
+Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
+                                 Extent extent = Extent::runnable);
 
 }  // namespace ullage::cli

@@ -53,6 +53,7 @@
 #include "model/families/vit.h"
 #include "model/families/whisper.h"
 #include "model/limits.h"
+#include "model/outline.h"
 
 namespace ullage::model {
 namespace {
@@ -124,6 +125,17 @@ constexpr std::array kFamilies{
 };
 
 tl::unexpected<Error> unknown_type(const std::string& type, std::string_view nested, std::string where) {
+  if (find_outline(type) != nullptr || find_outline(nested) != nullptr) {
+    return fail(ErrorCode::unsupported, std::move(where),
+                fmt::format("of model type '{}' the outline alone is known, not the forward pass; `ullage inspect` "
+                            "answers for its weights",
+                            excerpt(type)));
+  }
+  if (const std::string_view feature = unmodelled_feature(type); !feature.empty()) {
+    return fail(
+        ErrorCode::unsupported, std::move(where),
+        fmt::format("model type '{}' is not modelled for its {}; name a model without it", excerpt(type), feature));
+  }
   std::vector<std::string_view> known;
   for (const Family& family : families()) known.push_back(family.model_type);
   const std::vector<std::string> near = nearest_names(nested.empty() ? type : nested, known);
@@ -247,12 +259,14 @@ Expected<void> set_field(Json& config, std::string_view assignment) {
 bool reads_field(const Json& config, std::string_view path) {
   Json changed = config;
   Json* place = place_of(changed, split_path(path));
-  if (place == nullptr || !build_architecture(config, "")) return false;
+  if (place == nullptr) return false;
+  const auto build = build_architecture(config, "") ? build_architecture : build_outline;
+  if (!build(config, "")) return false;
   // A text where it is a list that is read.
   *place = Json::array();
-  if (!build_architecture(changed, "")) return true;
+  if (!build(changed, "")) return true;
   *place = "no list";
-  return !build_architecture(changed, "");
+  return !build(changed, "");
 }
 
 }  // namespace ullage::model

@@ -55,11 +55,13 @@ constexpr std::array kOutlines{
     Outline{"mimo_v2_flash", outline_mimo_v2_flash},
     Outline{"minicpm", outline_minicpm},
     Outline{"minicpm3", outline_minicpm3},
+    Outline{"minicpmv", outline_minicpmv},
     Outline{"minimax_m3", outline_minimax_m3},
     Outline{"minimax_m3_vl", outline_minimax_m3_vl},
     Outline{"ministral3", outline_ministral3},
     Outline{"mistral3", outline_mistral3},
     Outline{"mllama", outline_mllama},
+    Outline{"molmo", outline_molmo},
     Outline{"mpnet", outline_mpnet},
     Outline{"nemotron-nas", outline_nemotron_nas},
     Outline{"nemotron_h", outline_nemotron_h},
@@ -76,6 +78,35 @@ constexpr std::array kOutlines{
     Outline{"xlm-roberta", outline_xlm_roberta},
 };
 
+struct Feature {
+  std::string_view model_type;
+  std::string_view name;
+};
+
+constexpr std::array kUnmodelled{
+    Feature{"deepseek_vl_v2", "image encoders (SAM behind a language model)"},
+    Feature{"kimi_k3", "delta attention of Kimi among latent experts"},
+    Feature{"phi3_v", "images cut into crops (Phi-3 Vision)"},
+    Feature{"qwen2_5_omni", "speech output (talker and vocoder)"},
+    Feature{"qwen3_omni_moe", "speech output (talker and vocoder)"},
+    Feature{"rwkv5", "time mixing (RWKV)"},
+};
+
+}  // namespace
+
+namespace {
+
+// Of a wrapper that is not known, the text model where its outline is.
+Expected<Architecture> build_text_outline(const JsonObject& whole, const std::string& type) {
+  const Json* text = whole.find("text_config");
+  const bool known = find_family(type) != nullptr || text == nullptr || !text->is_object();
+  const auto nested = known ? Expected<std::string>("") : JsonObject(*text, "").string("model_type", "");
+  if (!nested || find_outline(*nested) == nullptr) return build_architecture(whole.json(), whole.where());
+  auto built = build_outline(*text, whole.where("text_config"));
+  if (built) built->notes.push_back({NoteKind::text_part_only, type});
+  return built;
+}
+
 }  // namespace
 
 std::span<const Outline> outlines() { return kOutlines; }
@@ -87,12 +118,19 @@ const Outline* find_outline(std::string_view model_type) {
   return nullptr;
 }
 
+std::string_view unmodelled_feature(std::string_view model_type) {
+  for (const Feature& feature : kUnmodelled) {
+    if (feature.model_type == model_type) return feature.name;
+  }
+  return {};
+}
+
 Expected<Architecture> build_outline(const Json& config, std::string_view where) {
   if (!config.is_object()) return build_architecture(config, where);
   const JsonObject whole(config, std::string(where));
   const auto type = whole.string("model_type", "");
   const Outline* outline = type ? find_outline(*type) : nullptr;
-  if (outline == nullptr) return build_architecture(config, where);
+  if (outline == nullptr) return build_text_outline(whole, type.value_or(""));
   auto built = outline->build(whole);
   if (!built) return built;
   if (auto counted = check_parameters(*built, whole.where()); !counted) return tl::unexpected<Error>(counted.error());

@@ -60,6 +60,39 @@ std::vector<ParameterLine> parameter_lines(const model::Architecture& architectu
   return out;
 }
 
+// The name with "*" in place of the first number in it, if it has one.
+std::string without_number(const std::string& name) {
+  for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    const std::size_t end = name.find('.', dot + 1);
+    const std::string part = name.substr(dot + 1, end == name.npos ? end : end - dot - 1);
+    const bool digits = std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!part.empty() && digits)
+      return name.substr(0, dot + 1) + "*" + (end == name.npos ? "" : name.substr(end));
+  }
+  return name;
+}
+
+// Layers of towers stand among what is outside of layers in an outline: equal ones share a line, too.
+std::vector<ParameterLine> joined_by_number(std::vector<ParameterLine> lines) {
+  std::vector<ParameterLine> out;
+  std::map<std::pair<std::string, std::vector<std::int64_t>>, std::size_t> seen;
+  for (ParameterLine& line : lines) {
+    std::string name = without_number(line.name);
+    if (line.copies > 1 || !line.tied_to.empty() || name == line.name) {
+      out.push_back(std::move(line));
+      continue;
+    }
+    const auto [at, is_new] = seen.try_emplace({name, line.shape}, out.size());
+    if (!is_new) {
+      ++out[at->second].copies;
+      continue;
+    }
+    line.name = std::move(name);
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
 std::vector<LayerGroup> layer_groups(const model::Architecture& architecture) {
   std::vector<LayerGroup> out;
   for (std::size_t k = 0; k < architecture.kinds.size(); ++k) {
@@ -113,7 +146,10 @@ class Modules {
     if (!prefix.empty()) name = name.substr(prefix.size() + 2);
     ModuleLine& line = find(prefix, name);
     line.parameters += parameter.elements * parameter.copies;
-    line.copies = parameter.copies;
+    // Layers of several kinds have it; of each, its first parameter tells how many.
+    const auto [first, is_new] = first_.try_emplace(&line - lines_.data(), parameter.name);
+    if (is_new) line.copies = 0;
+    if (first->second == parameter.name) line.copies += parameter.copies;
   }
 
   std::vector<ModuleLine> take() { return std::move(lines_); }
@@ -150,6 +186,7 @@ class Modules {
 
   const model::Architecture& architecture_;
   std::map<std::pair<std::string_view, std::string>, std::size_t> index_;
+  std::map<std::ptrdiff_t, std::string> first_;  // parameter of each line
   std::vector<ModuleLine> lines_;
 };
 
@@ -169,7 +206,7 @@ std::vector<ModuleLine> module_lines(const model::Architecture& architecture,
 }  // namespace
 
 Inspection inspect(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
-                   const engines::pytorch::TrainRun& forward) {
+                   const engines::pytorch::TrainRun* forward) {
   const std::int64_t count = model::parameter_count(architecture);
   Inspection out;
   out.model = {architecture.name,
@@ -183,15 +220,21 @@ Inspection inspect(const model::Architecture& architecture, const engines::pytor
   out.vocab = architecture.vocab;
   out.hidden = architecture.hidden;
   out.max_positions = architecture.max_positions;
-  if (architecture.input != model::InputKind::images) out.seq_len = options.seq_len;
-  else out.image_size = options.image_size;
   out.buffer_bytes = buffer_bytes(architecture, options.dtype);
   out.layers = layer_groups(architecture);
   out.parameters = parameter_lines(architecture);
-  out.modules = module_lines(architecture, out.parameters, forward.timeline);
+  if (forward == nullptr) {
+    out.parameters = joined_by_number(std::move(out.parameters));
+    out.modules = module_lines(architecture, out.parameters, {});
+    return out;
+  }
+  if (architecture.input != model::InputKind::images) out.seq_len = options.seq_len;
+  else out.image_size = options.image_size;
+  out.modules = module_lines(architecture, out.parameters, forward->timeline);
+  out.flops = out.macs = 0;
   for (const ModuleLine& line : out.modules) {
-    out.flops = add_saturated(out.flops, line.flops);
-    out.macs = add_saturated(out.macs, line.macs);
+    out.flops = add_saturated(*out.flops, line.flops);
+    out.macs = add_saturated(*out.macs, line.macs);
   }
   return out;
 }

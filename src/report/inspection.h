@@ -29,7 +29,7 @@ struct ModuleLine {
   std::string name;  // empty: operators that belong to no module
   std::int64_t copies = 1;
   std::int64_t parameters = 0;  // over all copies
-  std::int64_t flops = 0;       // of all its operators in one forward pass
+  std::int64_t flops = 0;       // of all its operators in one forward pass, where one is counted
   std::int64_t macs = 0;        // multiply-accumulates of matrix products, convolutions and attention kernels
 };
 
@@ -55,15 +55,15 @@ struct Inspection {
   std::vector<LayerGroup> layers;
   std::vector<ParameterLine> parameters;
   std::vector<ModuleLine> modules;
-  std::int64_t flops = 0;
-  std::int64_t macs = 0;
+  std::optional<std::int64_t> flops;  // none: the outline alone is known
+  std::optional<std::int64_t> macs;
   std::vector<Message> assumptions;
   std::vector<Message> warnings;
 };
 
-// `forward` is the run of one forward pass with one sample.
+// `forward` is the run of one forward pass with one sample; nullptr where the architecture has none.
 Inspection inspect(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
-                   const engines::pytorch::TrainRun& forward);
+                   const engines::pytorch::TrainRun* forward);
 
 struct TensorFacts {
   std::vector<std::int64_t> shape;

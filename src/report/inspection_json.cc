@@ -42,8 +42,8 @@ Json modules_json(const Inspection& inspection) {
                    {"copies", line.copies},
                    {"parameters", line.parameters},
                    {"parameter_bytes", line.parameters * size_of(inspection.dtype)},
-                   {"flops", line.flops},
-                   {"macs", line.macs}});
+                   {"flops", inspection.flops ? Json(line.flops) : Json(nullptr)},
+                   {"macs", inspection.macs ? Json(line.macs) : Json(nullptr)}});
   }
   return out;
 }
@@ -73,7 +73,7 @@ std::string inspection_json(const Inspection& i) {
   out["hidden"] = or_null(i.hidden);
   out["max_positions"] = or_null(i.max_positions);
   out["sample"] = {{"seq_len", or_null(i.seq_len)}, {"image_size", or_null(i.image_size)}};
-  out["forward"] = {{"flops", i.flops}, {"macs", i.macs}};
+  out["forward"] = i.flops ? Json{{"flops", *i.flops}, {"macs", *i.macs}} : Json(nullptr);
   out["layers"] = layers_json(i.layers);
   out["parameters"] = parameters_json(i);
   out["modules"] = modules_json(i);

@@ -30,9 +30,10 @@ void write_header(TextPage& page, const Inspection& i) {
                                    {"bytes", Bytes{i.model.parameter_bytes}}}}) +
                      fmt::format(" ({})", name_of(i.dtype)),
                  0);
+  if (!i.flops) return page.paragraph(page.say(Message{Text::inspect_outline, {}}), 0);
   const Value sample = i.seq_len ? *i.seq_len : i.image_size.value_or(0);
   page.paragraph(page.say(Message{i.seq_len ? Text::inspect_work_text : Text::inspect_work_image,
-                                  {{"flops", giga(i.flops)}, {"macs", Count{i.macs}}, {"size", sample}}}),
+                                  {{"flops", giga(*i.flops)}, {"macs", Count{*i.macs}}, {"size", sample}}}),
                  0);
 }
 
@@ -40,6 +41,12 @@ void write_layers(TextPage& page, const Inspection& i) {
   if (i.layer_count == 0) return;
   page.heading(Text::inspect_layers);
   for (const LayerGroup& group : i.layers) {
+    if (group.heads == 0) {
+      page.line("  " + page.say(Message{
+                           Text::inspect_layer_plain,
+                           {{"count", group.count}, {"name", group.name}, {"parameters", Count{group.parameters}}}}));
+      continue;
+    }
     page.line("  " + page.say(Message{Text::inspect_layer_group,
                                       {{"count", group.count},
                                        {"name", group.name},
@@ -53,14 +60,15 @@ void write_layers(TextPage& page, const Inspection& i) {
 void write_modules(TextPage& page, const Inspection& i) {
   page.heading(Text::inspect_modules);
   page.line("  " + pad_right(page.say(Text::column_module), kModuleName) +
-            pad_left(page.say(Text::column_parameters), 16) + pad_left("GFLOP", 12) + pad_left("GMAC", 12));
+            pad_left(page.say(Text::column_parameters), 16) +
+            (i.flops ? pad_left("GFLOP", 12) + pad_left("GMAC", 12) : ""));
   for (const ModuleLine& line : i.modules) {
     const std::string name = line.name.empty() ? page.say(Text::inspect_no_module) : line.name;
     page.line("  " +
               pad_right(shorten(times(name, line.copies, page.style().unicode), kModuleName - 1, page.style().unicode),
                         kModuleName) +
-              pad_left(with_separators(line.parameters), 16) + pad_left(giga(line.flops), 12) +
-              pad_left(giga(line.macs), 12));
+              pad_left(with_separators(line.parameters), 16) +
+              (i.flops ? pad_left(giga(line.flops), 12) + pad_left(giga(line.macs), 12) : ""));
   }
 }
 

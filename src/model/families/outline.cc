@@ -62,6 +62,34 @@ std::vector<std::string> read_layer_names(Fields& fields, std::string_view key, 
   return *std::move(names);
 }
 
+std::vector<bool> read_indices(Fields& fields, std::string_view key, std::int64_t layers) {
+  std::vector<bool> out(static_cast<std::size_t>(layers), false);
+  const Json* list = fields.config().find(key);
+  if (list == nullptr) return out;
+  if (!list->is_array()) fields.reject(key, "is no list of layers");
+  for (const Json& entry : *list) {
+    const std::int64_t index = entry.is_number_integer() ? entry.get<std::int64_t>() : -1;
+    if (index < 0 || index >= layers) {
+      fields.reject(key, fmt::format("{} is no layer of {}", value_excerpt(entry), layers));
+      return out;
+    }
+    out[static_cast<std::size_t>(index)] = true;
+  }
+  return out;
+}
+
+std::vector<OutlineTraits> read_mixers(Fields& fields, std::string_view key, const DecoderConfig& c, Mixer fallback,
+                                       std::initializer_list<NamedMixer> known) {
+  std::vector<OutlineTraits> out = same_layers(c, {.mixer = fallback});
+  const std::vector<std::string> names = read_layer_names(fields, key, c.layers);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto at = std::find_if(known.begin(), known.end(), [&](const NamedMixer& n) { return n.name == names[i]; });
+    if (at == known.end()) fields.reject(key, fmt::format("'{}' is not modelled", excerpt(names[i])));
+    else out[i].mixer = at->mixer;
+  }
+  return out;
+}
+
 Architecture outline(const DecoderConfig& c, std::string_view family, const OutlineNames& names,
                      const std::vector<OutlineTraits>& layers, const OutlineLayer& make) {
   Architecture arch;

@@ -50,6 +50,17 @@ DecoderConfig read_sizes(Fields& fields, const DecoderDefaults& defaults);
 // The texts of a list with an entry for each layer (`layers` 0: of any length); empty where there is none.
 std::vector<std::string> read_layer_names(Fields& fields, std::string_view key, std::int64_t layers);
 
+// Which of `layers` a list of numbers names.
+std::vector<bool> read_indices(Fields& fields, std::string_view key, std::int64_t layers);
+
+// The names of layers' kinds as mixers; others are refused. Without the list all are `fallback`.
+struct NamedMixer {
+  std::string_view name;
+  Mixer mixer;
+};
+std::vector<OutlineTraits> read_mixers(Fields& fields, std::string_view key, const DecoderConfig& c, Mixer fallback,
+                                       std::initializer_list<NamedMixer> known);
+
 // Layers between embedding and head; one kind for all that have the same traits, one trait for each layer.
 Architecture outline(const DecoderConfig& c, std::string_view family, const OutlineNames& names,
                      const std::vector<OutlineTraits>& layers, const OutlineLayer& make);

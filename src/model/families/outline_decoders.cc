@@ -1,7 +1,6 @@
-// Sources: transformers' models/dbrx; the code that internlm/internlm-7b, internlm/internlm3-8b-instruct,
-// XiaomiMiMo/MiMo-7B-Base, XiaomiMiMo/MiMo-V2-Flash, openbmb/MiniCPM-2B-sft-bf16,
-// nvidia/Llama-3_3-Nemotron-Super-49B-v1, OrionStarAI/Orion-14B-Chat and openpangu/openPangu-Embedded-7B publish beside
-// their weights.
+// Sources: transformers' models/dbrx; the code published beside the weights of InternLM 1 and 3, MiMo and MiMo V2,
+// MiniCPM, Nemotron Super, Orion and openPangu. transformers 5.12 gives the router of dbrx the experts' inner width;
+// the published checkpoint has the layer's.
 #include "model/families/outline_decoders.h"
 
 #include <fmt/core.h>

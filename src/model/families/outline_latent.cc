@@ -1,5 +1,5 @@
-// Sources: transformers' models/{deepseek_v32,deepseek_v4,glm_moe_dsa}; the code that
-// deepseek-ai/deepseek-moe-16b-chat, moonshotai/Kimi-K2-Instruct and openbmb/MiniCPM3-4B publish beside their weights.
+// Sources: transformers' models/{deepseek_v32,deepseek_v4,glm_moe_dsa}; the code published beside the weights of the
+// first DeepSeek MoE, Kimi K2 and MiniCPM 3.
 #include "model/families/outline_latent.h"
 
 #include <fmt/core.h>

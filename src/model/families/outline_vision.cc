@@ -1,6 +1,5 @@
-// Sources: transformers'
-// models/{gemma3,glm4v,mistral3,ministral3,llama4,mllama,minimax_m3_vl,qwen2_audio,siglip,pixtral}; the code that
-// moonshotai/Kimi-VL-A3B-Instruct, moonshotai/Kimi-K2.5 and OpenGVLab/InternVL2-2B publish beside their weights.
+// Sources: transformers' models/{gemma3,glm4v,mistral3,ministral3,qwen2_audio,siglip,pixtral}; the code published
+// beside the weights of Kimi-VL, Kimi K2.5, InternVL 2 and LocateAnything.
 #include "model/families/outline_vision.h"
 
 #include <fmt/core.h>
@@ -162,6 +161,7 @@ void add_pixtral(ParameterList& p, const std::string& at, const TowerSizes& size
   });
 }
 
+// Files leave tie_word_embeddings out; their checkpoints hold a head, which the class of transformers 5.12 would tie.
 Expected<Architecture> mistral3(const JsonObject& config, std::string_view family, std::string_view text_type) {
   auto text = text_model(config, "text_config", text_type, false);
   if (text) rename_model(*text, "model.language_model.");

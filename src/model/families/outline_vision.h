@@ -21,11 +21,13 @@ Expected<Architecture> outline_kimi_vl(const JsonObject& config);
 Expected<Architecture> outline_llama4(const JsonObject& config);
 Expected<Architecture> outline_llama4_text(const JsonObject& config);
 Expected<Architecture> outline_locateanything(const JsonObject& config);
+Expected<Architecture> outline_minicpmv(const JsonObject& config);
 Expected<Architecture> outline_minimax_m3(const JsonObject& config);
 Expected<Architecture> outline_minimax_m3_vl(const JsonObject& config);
 Expected<Architecture> outline_ministral3(const JsonObject& config);
 Expected<Architecture> outline_mistral3(const JsonObject& config);
 Expected<Architecture> outline_mllama(const JsonObject& config);
+Expected<Architecture> outline_molmo(const JsonObject& config);
 Expected<Architecture> outline_qwen2_audio(const JsonObject& config);
 
 // Writes the tower of Qwen3-VL out behind `arch`, whose text has `arch.hidden`.
