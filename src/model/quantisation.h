@@ -27,7 +27,7 @@ enum class WeightFormat : std::uint8_t {
   affine,      // MLX: packed, a scale and a bias of each group
 };
 
-// One way of storing a matrix [out, in]. Sources: docs/weights.md.
+// One way of storing a matrix [out, in]. Sources: quantisation_formats.cc.
 struct WeightScheme {
   WeightFormat format = WeightFormat::plain;
   std::string name;  // "fp8", as reports call it
