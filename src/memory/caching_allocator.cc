@@ -5,7 +5,10 @@
 namespace ullage::memory {
 
 CachingAllocator::CachingAllocator(const AllocatorSettings& settings, const CardMemory& card)
-    : settings_(settings), card_(card), next_address_(card.first_address) {
+    : settings_(settings),
+      card_(card),
+      collects_garbage_(settings.memory_fraction > 0 && settings.garbage_collection_threshold > 0),
+      next_address_(card.first_address) {
   for (const std::int64_t divisions : settings_.roundup_divisions)
     rounds_plainly_ = rounds_plainly_ && divisions < std::max<std::int64_t>(settings_.fewest_divisions, 1);
   pool_index(0, true);
@@ -26,23 +29,13 @@ std::uint16_t CachingAllocator::pool_index(PoolId id, bool small) {
   return static_cast<std::uint16_t>(small ? at : at + 1);
 }
 
-std::uint32_t CachingAllocator::new_block(const Block& like) {
-  std::uint32_t at = 0;
-  if (unused_.empty()) {
-    at = static_cast<std::uint32_t>(blocks_.size());
-    blocks_.push_back(like);
-  } else {
-    at = unused_.back();
-    unused_.pop_back();
-    blocks_[at] = like;
-  }
-  blocks_[at].alive = true;
-  return at;
-}
-
-void CachingAllocator::forget(std::uint32_t block) {
-  blocks_[block].alive = false;
-  unused_.push_back(block);
+// Twice as many as before, handed out in order.
+void CachingAllocator::add_rows() {
+  const std::size_t had = blocks_.size();
+  const std::size_t now = std::max<std::size_t>(64, 2 * had);
+  blocks_.resize(now);
+  unused_.resize(now);
+  for (std::size_t row = now; row-- > had;) unused_[unused_count_++] = static_cast<std::uint32_t>(row);
 }
 
 Handle CachingAllocator::allocate(std::int64_t requested_bytes, Stream stream, PoolId pool) {
@@ -59,24 +52,28 @@ Handle CachingAllocator::allocate(std::int64_t requested_bytes, Stream stream, P
     list.erase(fit);
     if (!splits(blocks_[block], request.bytes)) return take(block, requested_bytes);
     const std::uint32_t front = split_front(block, request.bytes);
-    Block& rest = blocks_[block];
-    rest.since = pools_[request.pool].searches;
-    list.insert(rest.bytes, {rest.address, block});
+    insert_free(list, block);
     return take(front, requested_bytes);
   }
+  return allocate_anew(request, requested_bytes);
+}
+
+// What no free block serves.
+Handle CachingAllocator::allocate_anew(Request request, std::int64_t requested_bytes) {
   request.segment = segment_bytes(settings_, request.bytes);
-  std::uint32_t block = make_room(request);
+  const std::uint32_t block = make_room(request);
   if (block == kNone) {
     fail(request, requested_bytes);
     return kNone;
   }
-  if (splits(blocks_[block], request.bytes)) insert_free(split_off(block, request.bytes));
+  if (splits(blocks_[block], request.bytes))
+    insert_free(lists(request.pool, request.stream).free, split_off(block, request.bytes));
   return take(block, requested_bytes);
 }
 
 // The free block to use; the list's end where none will do.
 FreeList::Position CachingAllocator::find_fit(const Request& request, const FreeList& list) {
-  if (collects_garbage()) ++pools_[request.pool].searches;
+  if (collects_garbage_) ++pools_[request.pool].searches;
   FreeList::Position at = list.at_least(request.bytes);
   if (list.is_end(at)) return at;
   if (!expandable_.empty() && blocks_[list.block(at)].expandable != kNone) {
@@ -105,9 +102,9 @@ Handle CachingAllocator::take(std::uint32_t block, std::int64_t requested_bytes)
   return block;
 }
 
-// What no free block serves: from the driver, after giving back what it takes.
+// From the driver, after giving back what it takes.
 std::uint32_t CachingAllocator::make_room(const Request& request) {
-  if (collects_garbage()) collect_garbage();
+  if (collects_garbage_) collect_garbage();
   std::uint32_t block = make_segment(request);
   if (block == kNone && release_enough(request)) block = make_segment(request);
   if (block == kNone && captures_ == 0) {
@@ -161,11 +158,12 @@ void CachingAllocator::fail(const Request& request, std::int64_t requested_bytes
 
 // The first `bytes` of a block as a block of its own.
 std::uint32_t CachingAllocator::split_front(std::uint32_t block, std::int64_t bytes) {
-  Block front = blocks_[block];
+  const std::uint32_t made = unused_row();
+  Block& rest = blocks_[block];
+  Block& front = blocks_[made];
+  front = rest;
   front.bytes = bytes;
   front.next = block;
-  const std::uint32_t made = new_block(front);
-  Block& rest = blocks_[block];
   if (rest.previous != kNone) blocks_[rest.previous].next = made;
   rest.previous = made;
   rest.address += static_cast<std::uint64_t>(bytes);
@@ -184,12 +182,6 @@ std::uint32_t CachingAllocator::split_off(std::uint32_t block, std::int64_t from
   blocks_[block].next = made;
   if (rest.next != kNone) blocks_[rest.next].previous = made;
   return made;
-}
-
-void CachingAllocator::insert_free(std::uint32_t block) {
-  Block& free = blocks_[block];
-  free.since = pools_[free.pool].searches;
-  lists(free.pool, free.stream).free.insert(free.bytes, {free.address, block});
 }
 
 void CachingAllocator::free(Handle block) {
@@ -240,12 +232,10 @@ void CachingAllocator::put_back(std::uint32_t block) {
   FreeList& list = lists(blocks_[block].pool, blocks_[block].stream).free;
   for (const std::uint32_t other : {blocks_[block].previous, blocks_[block].next}) {
     if (!merges(block, other)) continue;
-    list.erase(blocks_[other].bytes, blocks_[other].address);
+    list.erase(blocks_[other].row, blocks_[other].address);
     absorb(block, other);
   }
-  Block& free = blocks_[block];
-  free.since = pools_[free.pool].searches;
-  list.insert(free.bytes, {free.address, block});
+  insert_free(list, block);
 }
 
 std::vector<Handle> CachingAllocator::adopt(std::uint64_t address, Stream stream, bool small,
@@ -270,7 +260,7 @@ std::vector<Handle> CachingAllocator::adopt(std::uint64_t address, Stream stream
       allocated_ += found.bytes;
       requested_ += found.requested_bytes;
     } else {
-      insert_free(made);
+      insert_free(lists(piece.pool, stream).free, made);
     }
     out.push_back(found.in_use ? made : kNone);
   }

@@ -133,6 +133,7 @@ class CachingAllocator {
     std::uint32_t next = kNone;
     std::uint32_t expandable = kNone;  // the expandable segment it belongs to
     std::uint32_t since = 0;           // searches of its pool before it became free
+    std::uint32_t row = 0;             // of the free list that it stands in
     std::uint16_t pool = 0;            // index into pools_
     Stream stream = 0;
     Use use = Use::free;
@@ -171,10 +172,24 @@ class CachingAllocator {
     if (stream >= streams.size()) streams.resize(std::size_t{stream} + 1);
     return streams[stream];
   }
-  std::uint32_t new_block(const Block& like);
-  void forget(std::uint32_t block);
+  // `like` is not one of blocks_, which may move.
+  std::uint32_t new_block(const Block& like) {
+    const std::uint32_t made = unused_row();
+    blocks_[made] = like;
+    blocks_[made].alive = true;
+    return made;
+  }
+  std::uint32_t unused_row() {
+    if (unused_count_ == 0) add_rows();
+    return unused_[--unused_count_];
+  }
+  void add_rows();
+  void forget(std::uint32_t block) {
+    blocks_[block].alive = false;
+    unused_[unused_count_++] = block;
+  }
 
-  bool collects_garbage() const { return settings_.memory_fraction > 0 && settings_.garbage_collection_threshold > 0; }
+  Handle allocate_anew(Request request, std::int64_t requested_bytes);
   FreeList::Position find_fit(const Request& request, const FreeList& list);
   FreeList::Position past_expandable(const FreeList& list, FreeList::Position at) const;
   std::int64_t with_room_behind(std::uint32_t block) const;
@@ -192,7 +207,11 @@ class CachingAllocator {
   // Takes `other`, a neighbour, into `block`; it must have left its list.
   void absorb(std::uint32_t block, std::uint32_t other);
   void put_back(std::uint32_t block);
-  void insert_free(std::uint32_t block);
+  void insert_free(FreeList& list, std::uint32_t block) {
+    Block& free = blocks_[block];
+    free.since = pools_[free.pool].searches;
+    free.row = list.insert(free.bytes, {free.address, block});
+  }
 
   void release_all();
   bool release_enough(const Request& request);
@@ -218,6 +237,7 @@ class CachingAllocator {
   AllocatorSettings settings_;
   CardMemory card_;
   bool rounds_plainly_ = true;
+  bool collects_garbage_ = false;
   std::int64_t allocated_ = 0;
   std::int64_t reserved_ = 0;
   std::int64_t requested_ = 0;
@@ -227,8 +247,9 @@ class CachingAllocator {
   std::uint64_t next_address_ = 0;
   std::uint64_t next_place_ = kNowhere;
   std::vector<Block> blocks_;
-  std::vector<std::uint32_t> unused_;  // rows of blocks_
-  std::vector<Pool> pools_;            // small and large of each id, in that order
+  std::vector<std::uint32_t> unused_;  // rows of blocks_, the first unused_count_; as many as those
+  std::size_t unused_count_ = 0;
+  std::vector<Pool> pools_;  // small and large of each id, in that order
   std::vector<PoolId> released_pools_;
   std::vector<std::uint32_t> awaited_;
   std::vector<ExpandableSegment> expandable_;

@@ -72,7 +72,7 @@ std::uint32_t CachingAllocator::expand(const Request& request) {
     block = behind;  // which took in the one before
   }
   const Block& found = blocks_[block];
-  lists(request.pool, request.stream).free.erase(found.bytes, found.address);
+  lists(request.pool, request.stream).free.erase(found.row, found.address);
   return block;
 }
 
@@ -98,11 +98,12 @@ void CachingAllocator::unmap(std::uint32_t block) {
   const std::int64_t from = round_up(offset, page);
   const std::int64_t to = (offset + blocks_[block].bytes) / page * page;
   if (from >= to) return;
-  lists(blocks_[block].pool, blocks_[block].stream).free.erase(blocks_[block].bytes, blocks_[block].address);
-  if (offset + blocks_[block].bytes > to) insert_free(split_off(block, to - offset));
+  FreeList& list = lists(blocks_[block].pool, blocks_[block].stream).free;
+  list.erase(blocks_[block].row, blocks_[block].address);
+  if (offset + blocks_[block].bytes > to) insert_free(list, split_off(block, to - offset));
   if (from > offset) {
     const std::uint32_t pages = split_off(block, from - offset);
-    insert_free(block);
+    insert_free(list, block);
     block = pages;
   }
   blocks_[block].mapped = false;

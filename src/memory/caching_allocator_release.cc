@@ -7,7 +7,7 @@ namespace ullage::memory {
 
 void CachingAllocator::release_segment(std::uint32_t block) {
   const Block& whole = blocks_[block];
-  lists(whole.pool, whole.stream).free.erase(whole.bytes, whole.address);
+  lists(whole.pool, whole.stream).free.erase(whole.row, whole.address);
   reserved_ -= whole.bytes;
   record(EventKind::segment_free, whole.address, whole.bytes, whole.stream);
   forget(block);
@@ -72,7 +72,7 @@ bool CachingAllocator::release_enough(const Request& request) {
   }
   std::vector<std::uint32_t> largest;
   std::int64_t released = 0;
-  while (released < wanted && (at.size != list.begin().size || at.at != list.begin().at)) {
+  while (released < wanted && !(at == list.begin())) {
     at = list.previous(at);
     if (list.bytes(at) < settings_.max_split_bytes) break;
     if (blocks_[list.block(at)].expandable != kNone) continue;

@@ -2,10 +2,12 @@
 // by address.
 //
 // A program asks for few different sizes, and what it frees has few different sizes too, be it a thousand blocks. So
-// there is a short table of sizes, and for each size a row of addresses whose lowest is taken first. Tables keep their
-// room.
+// there is a short table of sizes, and for each size a row of addresses whose lowest is taken first. The last block of
+// a size often goes just before the next one comes, so a size keeps its row while that is empty, until such rows are
+// the greater part; and most sizes asked for are found again by a hint. Tables keep their room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,32 +20,38 @@ struct FreeBlock {
 
 class FreeList {
  public:
+  static constexpr std::uint32_t kNoRow = 0xFFFFFFFF;
+
+  FreeList() { hints_.fill(kNoRow); }
+
   // The place of a block here, until the list changes.
   struct Position {
-    std::uint32_t size = 0;  // index into sizes_
-    std::uint32_t at = 0;    // index into its row
+    std::uint32_t row = kNoRow;
+    std::uint32_t at = 0;  // index into the row
+    friend bool operator==(const Position&, const Position&) = default;
   };
 
   // The smallest block of at least that size, of equal ones that with the lowest address; end() if there is none.
   Position at_least(std::int64_t bytes) const {
-    const std::uint32_t size = index_of(bytes);
-    return size == sizes_.size() ? end() : Position{size, rows_[sizes_[size].row].head};
+    const std::uint32_t row = hints_[hint_of(bytes)];
+    if (is_of(row, bytes) && !rows_[row].blocks.empty()) return {row, rows_[row].head};
+    return first_from(index_of(bytes));
   }
-  Position begin() const { return sizes_.empty() ? end() : Position{0, rows_[sizes_[0].row].head}; }
-  Position end() const { return {static_cast<std::uint32_t>(sizes_.size()), 0}; }
-  bool is_end(const Position& at) const { return at.size == sizes_.size(); }
+  Position begin() const { return first_from(0); }
+  static Position end() { return {}; }
+  static bool is_end(const Position& at) { return at.row == kNoRow; }
   Position next(Position at) const;
   // The one before, which must exist.
   Position previous(Position at) const;
 
-  std::int64_t bytes(Position at) const { return sizes_[at.size].bytes; }
-  std::uint32_t block(Position at) const { return rows_[sizes_[at.size].row].blocks[at.at].block; }
-  bool empty() const { return sizes_.empty(); }
+  std::int64_t bytes(Position at) const { return rows_[at.row].bytes; }
+  std::uint32_t block(Position at) const { return rows_[at.row].blocks[at.at].block; }
 
-  void insert(std::int64_t bytes, FreeBlock block);
+  // Returns the block's row, which is the same until the block is erased.
+  std::uint32_t insert(std::int64_t bytes, FreeBlock block);
   void erase(Position at);
-  // The block with that size and address, which must be here.
-  void erase(std::int64_t bytes, std::uint64_t address);
+  // The block of that row with that address, which must be here.
+  void erase(std::uint32_t row, std::uint64_t address);
 
   // All blocks in order.
   template <class Visit>
@@ -56,12 +64,19 @@ class FreeList {
     std::int64_t bytes;
     std::uint32_t row;
   };
-  // Ascending addresses from `head` on; what lies before was taken.
+  // Ascending addresses from `head` on; what lies before was taken. An empty row has no blocks at all.
   struct Row {
+    std::int64_t bytes = 0;  // 0: nobody's
     std::vector<FreeBlock> blocks;
     std::uint32_t head = 0;
   };
+  static constexpr std::size_t kFewSizes = 16;  // that are not worth sweeping
+  static constexpr int kHintBits = 6;
 
+  static std::size_t hint_of(std::int64_t bytes) {
+    return (static_cast<std::uint64_t>(bytes) * 0x9E3779B97F4A7C15) >> (64 - kHintBits);
+  }
+  bool is_of(std::uint32_t row, std::int64_t bytes) const { return row < rows_.size() && rows_[row].bytes == bytes; }
   // Index of the first size that is not smaller.
   std::uint32_t index_of(std::int64_t bytes) const {
     const Size* first = sizes_.data();
@@ -74,11 +89,26 @@ class FreeList {
     }
     return static_cast<std::uint32_t>(first - sizes_.data());
   }
-  void add_size(std::uint32_t at, std::int64_t bytes);
+  // The first block of the first size from there on that has one.
+  Position first_from(std::uint32_t size) const {
+    for (; size < sizes_.size(); ++size) {
+      const std::uint32_t row = sizes_[size].row;
+      if (!rows_[row].blocks.empty()) return {row, rows_[row].head};
+    }
+    return end();
+  }
+  std::uint32_t row_of(std::int64_t bytes);
+  std::uint32_t find_row(std::int64_t bytes);
+  void insert_inside(Row& row, FreeBlock block);
+  void erase_inside(Row& row, std::uint32_t at);
+  void empty(Row& row);
+  void sweep();
 
   std::vector<Size> sizes_;
   std::vector<Row> rows_;
   std::vector<std::uint32_t> spare_rows_;
+  std::size_t empty_rows_ = 0;                       // of sizes_
+  std::array<std::uint32_t, 1 << kHintBits> hints_;  // the row of a size, if it is that size's
 };
 
 }  // namespace ullage::memory

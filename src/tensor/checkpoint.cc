@@ -25,10 +25,12 @@ Ref<Ticket> hand_out(Checkpoint& checkpoint) {
   return ticket;
 }
 
-// The rerun meets the next save of the region. The tensor fills its ticket, and the rerun is over with the last one.
+// The rerun meets the next save of the region. The tensor fills its ticket, outside of the graph if there is one, and
+// the rerun is over with the last one.
 void fill(Checkpoint& checkpoint, const Tensor& tensor) {
   if (checkpoint.filled < checkpoint.tickets.size()) {
-    if (Ticket* ticket = checkpoint.tickets[checkpoint.filled]) ticket->tensor = detach(tensor);
+    if (Ticket* ticket = checkpoint.tickets[checkpoint.filled])
+      ticket->tensor = checkpoint.context->ghost_graph ? tensor : detach(tensor);
   }
   if (++checkpoint.filled == checkpoint.tickets.size()) {
     checkpoint.context->discarding = true;
@@ -45,7 +47,7 @@ void save(Node* node, const Tensor& tensor, bool output) {
     fill(*context.hooks.back().checkpoint, tensor);
     return;
   }
-  Saved& slot = node->saved.push_back({});
+  Saved& slot = node->saved.add();
   if (context.discarding) return;
   if (!context.hooks.empty() && !context.hooks.back().rerun) {
     slot.ticket = hand_out(*context.hooks.back().checkpoint);

@@ -3,7 +3,6 @@
 #include "tensor/checkpoint.h"
 
 namespace ullage::tensor {
-
 Context::Context(Policy policy) : Context(policy, nullptr, std::make_unique<Workspace>()) {}
 
 Context::Context(Policy policy, Workspace& workspace) : Context(policy, &workspace, nullptr) {}
@@ -28,6 +27,7 @@ void Context::record_op(Op op, std::int64_t flops, std::int64_t bytes_moved) {
   if (discarding) return;
   // Operator names are the first entries of the table, behind the empty name.
   const auto name = static_cast<NameId>(static_cast<std::uint16_t>(op) + 1);
+  ++op_;  // from kNone to 0
   timeline_.ops.push_back(
       {flops, bytes_moved, static_cast<std::uint32_t>(timeline_.events.size()), name, module, layer, phase});
 }
@@ -39,8 +39,7 @@ Ref<Storage> Context::allocate(std::int64_t bytes) {
   storage->component = component;
   if (bytes == 0 || discarding) return storage;
   storage->block = static_cast<memory::BlockId>(timeline_.blocks.size());
-  const auto op = timeline_.ops.empty() ? memory::kNone : static_cast<memory::OpId>(timeline_.ops.size() - 1);
-  timeline_.blocks.push_back({bytes, op, 0, layer});
+  timeline_.blocks.push_back({bytes, op_, 0, layer});
   timeline_.events.push_back({storage->block, memory::EventKind::alloc, component, memory::Space::device, 0});
   return storage;
 }
@@ -104,6 +103,11 @@ Tensor Context::make_like(const Tensor& like, DType dtype) {
   impl.elements = like.numel();
   impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
   return out;
+}
+
+Tensor Context::make_in_order_of(const Tensor& like, DType dtype) {
+  return like.contiguous() ? make_like(like, dtype)
+                           : make(like.sizes(), strides_like(like.sizes(), like.strides()), dtype);
 }
 
 Tensor Context::alias(const Tensor& of, const Dims& sizes, const Dims& strides) {

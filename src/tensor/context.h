@@ -71,6 +71,7 @@ class Context {
   Tensor make(const Dims& sizes, DType dtype);                       // contiguous
   Tensor make(const Dims& sizes, const Dims& strides, DType dtype);  // dense
   Tensor make_like(const Tensor& like, DType dtype);                 // of a dense tensor's sizes and strides
+  Tensor make_in_order_of(const Tensor& like, DType dtype);          // of any tensor's, without holes: torch.empty_like
   Tensor alias(const Tensor& of, const Dims& sizes, const Dims& strides);
   Tensor alias(const Tensor& of);  // of the same sizes and strides
   Node* make_node() { return workspace_.nodes_.make(); }
@@ -128,6 +129,7 @@ class Context {
   Workspace& workspace_;
   Policy policy_;
   memory::Timeline timeline_;
+  memory::OpId op_ = memory::kNone;  // the running operator
   std::vector<Section> sections_;
   std::vector<CachedCast> casts_;
   std::vector<Node*> dying_;  // nodes being taken apart one after the other: graphs are deeper than the stack

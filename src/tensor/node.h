@@ -45,7 +45,7 @@ struct Checkpoint {
   Autocast autocast;             // as it was when the region ran first
 };
 
-void destroy(Checkpoint* checkpoint);
+[[gnu::noinline]] void destroy(Checkpoint* checkpoint);
 
 // What a checkpointed region keeps in place of a saved tensor; filled when the region is run again, emptied when the
 // tensor is used.
@@ -55,7 +55,7 @@ struct Ticket {
   Tensor tensor;
   std::size_t index = 0;  // among the checkpoint's tickets
 };
-void destroy(Ticket* ticket);
+[[gnu::noinline]] void destroy(Ticket* ticket);
 
 struct Saved {
   Tensor tensor;
@@ -89,7 +89,6 @@ struct Node {
   std::int16_t layer = memory::kNoLayer;
   bool leaves_at_once = false;    // a leaf takes its gradient before the next edge gets its own
   bool ghost = false;             // stands in for a node of a graph that nobody will walk; has no edges, but knows
-  std::uint8_t ghost_edges = 0;   // how many there would be, and
   std::uint64_t ghost_wants = 0;  // which of them, one bit each, would lead to somebody who wants a gradient
   std::uint64_t sequence = 0;     // creation number; ready nodes run highest first
   BackwardFunction backward = nullptr;

@@ -18,9 +18,7 @@ Tensor make_heads_last(Context& context, const Dims& sizes, DType dtype) {
   return context.make(sizes, Dims{seq * heads * dim, dim, heads * dim, 1}, dtype);
 }
 
-Tensor make_like(const Tensor& x) {
-  return x.context().make(x.sizes(), strides_like(x.sizes(), x.strides()), x.dtype());
-}
+Tensor make_like(const Tensor& x) { return x.context().make_in_order_of(x, x.dtype()); }
 
 // Of `dim` elements a head; what is padded behind them is no work of the model's.
 std::int64_t attention_flops(const Tensor& query, const Tensor& key, std::int64_t dim, bool causal) {

@@ -63,25 +63,36 @@ struct Broadcast {
   bool row_major = true;  // in both, each dimension is slower than the next; those of stride 0 have no say
 };
 
+// Stride of an operand's dimension of `size` where the result's has `out` elements.
+std::int64_t broadcast_stride(std::int64_t stride, std::int64_t size, std::int64_t out) {
+  return size == 1 && out != 1 ? 0 : stride;
+}
+
 Broadcast broadcast_both(const Tensor& a, const Tensor& b) {
+  const bool a_longer = a.dim() >= b.dim();
+  const Tensor& longer = a_longer ? a : b;
+  const Tensor& shorter = a_longer ? b : a;
   Broadcast out;
-  out.sizes = broadcast(a.sizes(), b.sizes());
-  out.a = out.b = out.sizes;
-  const int n = out.sizes.size();
-  const int a_shift = n - a.dim();
-  const int b_shift = n - b.dim();
-  std::int64_t a_slower = std::numeric_limits<std::int64_t>::max();
-  std::int64_t b_slower = a_slower;
-  const auto stride_of = [&](const Tensor& x, int shift, int i, std::int64_t& slower) -> std::int64_t {
-    if (i < shift || (x.size(i - shift) == 1 && out.sizes[i] != 1)) return 0;
-    const std::int64_t stride = x.strides()[i - shift];
-    out.row_major = out.row_major && stride < slower;
-    if (stride != 0) slower = stride;
-    return stride;
+  out.sizes = out.a = out.b = longer.sizes();
+  std::int64_t* joint = out.sizes.begin();
+  std::int64_t* strides = (a_longer ? out.a : out.b).begin();
+  std::int64_t* other = (a_longer ? out.b : out.a).begin();
+  std::int64_t slower = std::numeric_limits<std::int64_t>::max();
+  std::int64_t other_slower = slower;
+  const auto follow = [&](std::int64_t stride, std::int64_t& before) {
+    if (stride == 0) return;
+    if (stride >= before) out.row_major = false;
+    before = stride;
   };
-  for (int i = 0; i < n; ++i) {
-    out.a[i] = stride_of(a, a_shift, i, a_slower);
-    out.b[i] = stride_of(b, b_shift, i, b_slower);
+  const int shift = longer.dim() - shorter.dim();
+  for (int i = 0; i < longer.dim(); ++i) {
+    const std::int64_t size = longer.sizes().begin()[i];
+    const std::int64_t other_size = i < shift ? 1 : shorter.sizes().begin()[i - shift];
+    if (size == 1) joint[i] = other_size;
+    strides[i] = broadcast_stride(longer.strides().begin()[i], size, joint[i]);
+    other[i] = i < shift ? 0 : broadcast_stride(shorter.strides().begin()[i - shift], other_size, joint[i]);
+    follow(strides[i], slower);
+    follow(other[i], other_slower);
   }
   return out;
 }
@@ -236,8 +247,7 @@ Tensor elementwise(Op op, const Tensor& a, DType dtype) {
   Context& context = a.context();
   const std::int64_t n = a.numel();
   context.record_op(op, n, n * (size_of(a.dtype()) + size_of(dtype)));
-  if (a.contiguous()) return context.make_like(a, dtype);
-  return context.make(a.sizes(), strides_like(a.sizes(), a.strides()), dtype);
+  return context.make_in_order_of(a, dtype);
 }
 
 Tensor elementwise(Op op, const Tensor& a, const Tensor& b, DType dtype) {

@@ -35,7 +35,7 @@ void conv2d_backward(Node& node, Gradients& in, Gradients& out) {
 void batch_norm_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   SmallList<Tensor, 3> saved;
-  for (std::size_t i = 0; i < node.saved.size(); ++i) saved.push_back(unpack(node, i));
+  for (std::size_t i = 0; i < node.saved.size(); ++i) saved.add() = unpack(node, i);
   const Tensor& x = saved[0];
   context.record_op(Op::batch_norm_backward, 8 * x.numel(), 3 * x.bytes());
   Tensor gradient = context.make(x.sizes(), in[0].dtype());
@@ -49,7 +49,7 @@ void batch_norm_backward(Node& node, Gradients& in, Gradients& out) {
 template <Op kOp>
 void like_input_backward(Node& node, Gradients& in, Gradients& out) {
   SmallList<Tensor, 3> saved;
-  for (std::size_t i = 0; i < node.saved.size(); ++i) saved.push_back(unpack(node, i));
+  for (std::size_t i = 0; i < node.saved.size(); ++i) saved.add() = unpack(node, i);
   node.context->record_op(kOp, saved[0].numel(), in[0].bytes() + saved[0].bytes());
   out[0] = node.context->make(saved[0].sizes(), in[0].dtype());
 }

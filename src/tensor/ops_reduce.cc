@@ -93,7 +93,7 @@ void layer_norm_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const Tensor x = unpack(node, 0);
   SmallList<Tensor, 3> others;
-  for (std::size_t i = 1; i < node.saved.size(); ++i) others.push_back(unpack(node, i));
+  for (std::size_t i = 1; i < node.saved.size(); ++i) others.add() = unpack(node, i);
   context.record_op(Op::layer_norm_backward, 8 * x.numel(), 3 * x.bytes());
   if (node.wants(0)) out[0] = context.make(x.sizes(), in[0].dtype());
   const Dims features{x.size(-1)};

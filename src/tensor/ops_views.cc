@@ -92,11 +92,6 @@ void stack_last_backward(Node& node, Gradients& in, Gradients& out) {
   }
 }
 
-Tensor copy_with_strides(Context& context, Op op, const Tensor& x, const Dims& strides, DType dtype) {
-  context.record_op(op, 0, x.bytes() + x.numel() * size_of(dtype));
-  return context.make(x.sizes(), strides, dtype);
-}
-
 }  // namespace
 
 Tensor empty(Context& context, Op op, const Dims& sizes, DType dtype) {
@@ -107,13 +102,13 @@ Tensor empty(Context& context, Op op, const Dims& sizes, DType dtype) {
 Tensor ones_like(const Tensor& like) {
   Context& context = like.context();
   context.record_op(Op::ones_like, 0, like.bytes());
-  return context.make(like.sizes(), strides_like(like.sizes(), like.strides()), like.dtype());
+  return context.make_in_order_of(like, like.dtype());
 }
 
 Tensor zeros_like(const Tensor& like) {
   Context& context = like.context();
   context.record_op(Op::zeros_like, 0, like.bytes());
-  return context.make(like.sizes(), strides_like(like.sizes(), like.strides()), like.dtype());
+  return context.make_in_order_of(like, like.dtype());
 }
 
 Tensor view(Tensor x_in, Dims sizes_in) {
@@ -237,7 +232,8 @@ std::vector<Tensor> split(Tensor x, std::initializer_list<std::int64_t> sizes, i
 }
 
 Tensor clone(const Tensor& x, const Dims& strides) {
-  return copy_with_strides(x.context(), Op::clone, x, strides, x.dtype());
+  x.context().record_op(Op::clone, 0, 2 * x.bytes());
+  return x.context().make(x.sizes(), strides, x.dtype());
 }
 
 Tensor clone_in_graph(Tensor x_in) {
@@ -276,7 +272,8 @@ Tensor to(Tensor x_in, DType dtype) {
   if (x.dtype() == dtype) return x;
   Recording record(x.context(), cast_backward, {&x});
   if (record) record.node()->number[0] = static_cast<std::int64_t>(x.dtype());
-  return record.finish(copy_with_strides(x.context(), Op::cast, x, strides_like(x.sizes(), x.strides()), dtype));
+  x.context().record_op(Op::cast, 0, x.bytes() + x.numel() * size_of(dtype));
+  return record.finish(x.context().make_in_order_of(x, dtype));
 }
 
 Tensor cat(std::vector<Tensor> parts_in, int dim) {

@@ -37,7 +37,7 @@ class Pool {
   };
   static constexpr std::size_t kChunk = 256;
 
-  void grow() {
+  [[gnu::noinline]] void grow() {  // its registers would be saved in each make()
     chunks_.push_back(std::unique_ptr<Slot[]>(new Slot[kChunk]));
     Slot* chunk = chunks_.back().get();
     for (std::size_t i = kChunk; i-- > 0;) {
@@ -64,66 +64,70 @@ class Ref {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Ref() { reset(); }
+  [[gnu::always_inline]] ~Ref() { let_go(object_); }
 
-  void reset() {
-    if (object_ == nullptr) return;
-    T* object = std::exchange(object_, nullptr);
-    if (--object->refs == 0) destroy(object);
-  }
+  void reset() { let_go(std::exchange(object_, nullptr)); }
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
 
  private:
+  // Inline up to the end of a life (`destroy` is not): most handles that go are empty, or not the last.
+  [[gnu::always_inline]] static void let_go(T* object) {
+    if (object != nullptr && --object->refs == 0) destroy(object);
+  }
+
   T* object_ = nullptr;
 };
 
-// A list that keeps its first N entries in place. Cleared, or longer than N, it lets its entries go first to last:
-// standard libraries take vectors apart in different orders, and when a tensor dies is part of the result.
-template <class T, std::size_t N>
+// A list that keeps up to N entries in place, and more elsewhere. Cleared, or longer than N, it lets its entries go
+// first to last: standard libraries take vectors apart in different orders, and when a tensor dies is part of the
+// result.
+template <class T, std::uint32_t N>
 class SmallList {
  public:
   SmallList() = default;
   SmallList(const SmallList&) = delete;
   SmallList& operator=(const SmallList&) = delete;
   ~SmallList() {
-    if (rest_) clear();  // an array's own order is the language's
+    if (elsewhere_) clear();  // an array's own order is the language's
   }
 
   std::size_t size() const { return size_; }
-  T& operator[](std::size_t i) { return i < N ? first_[i] : (*rest_)[i - N]; }
-  const T& operator[](std::size_t i) const { return i < N ? first_[i] : (*rest_)[i - N]; }
+  T& operator[](std::size_t i) { return entries_[i]; }
+  const T& operator[](std::size_t i) const { return entries_[i]; }
+  T* begin() { return entries_; }
+  T* end() { return entries_ + size_; }
   void clear() {
-    for (std::size_t i = 0; i < size_; ++i) (*this)[i] = T{};
-    rest_.reset();
+    for (T& entry : *this) entry = T{};
     size_ = 0;
   }
   // Of `size` empty entries; the list is empty before.
   void resize(std::size_t size) {
-    if (size > N) {
-      size_ = size - 1;
-      grow();
-    }
-    size_ = size;
+    if (size > room_) grow(static_cast<std::uint32_t>(size));
+    size_ = static_cast<std::uint32_t>(size);
   }
-  T& push_back(T value) {
-    if (size_ >= N) grow();
-    T& place = (*this)[size_++];
-    place = std::move(value);
-    return place;
+  // A further entry, empty; those there were may move.
+  T& add() {
+    if (size_ == room_) grow(2 * room_);
+    return entries_[size_++];
   }
 
  private:
-  void grow() {
-    if (!rest_) rest_ = std::make_unique<std::vector<T>>();
-    rest_->resize(size_ - N + 1);
+  void grow(std::uint32_t room) {
+    std::unique_ptr<T[]> larger(new T[room]);
+    for (std::uint32_t i = 0; i < size_; ++i) larger[i] = std::move(entries_[i]);
+    elsewhere_ = std::move(larger);
+    entries_ = elsewhere_.get();
+    room_ = room;
   }
 
-  T first_[N];
-  std::unique_ptr<std::vector<T>> rest_;
-  std::size_t size_ = 0;
+  T in_place_[N];
+  T* entries_ = in_place_;
+  std::uint32_t size_ = 0;
+  std::uint32_t room_ = N;
+  std::unique_ptr<T[]> elsewhere_;
 };
 
 }  // namespace ullage::tensor

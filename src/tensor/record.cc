@@ -7,6 +7,12 @@
 namespace ullage::tensor {
 namespace {
 
+void expect_gradient(Node& node, const TensorImpl& of) {
+  GradientInput& expected = node.inputs.add();
+  expected.sizes = of.sizes;
+  expected.dtype = of.dtype;
+}
+
 // A leaf has one accumulator at a time, made when the leaf is first used and gone with the last graph that leads to it.
 Ref<Node> accumulator_of(TensorImpl* leaf) {
   if (leaf->accumulator != nullptr) return Ref<Node>(leaf->accumulator);
@@ -18,7 +24,7 @@ Ref<Node> accumulator_of(TensorImpl* leaf) {
   node->layer = context.layer;
   node->module = context.module;
   node->leaf = Ref<TensorImpl>(leaf);
-  node->inputs.push_back({leaf->sizes, leaf->dtype, {}});
+  expect_gradient(*node, *leaf);
   leaf->accumulator = node.get();
   return node;
 }
@@ -31,63 +37,46 @@ Edge edge_to(const Tensor& input) {
   return {};
 }
 
+const Tensor& tensor_of(const Tensor* input) { return *input; }
+const Tensor& tensor_of(const Tensor& input) { return input; }
+
+template <class Inputs>
+Ref<Node> node_for(Context& context, BackwardFunction backward, const Inputs& inputs) {
+  std::uint64_t wants = 0;
+  unsigned bit = 0;  // an operator with more than 64 inputs treats them all alike and does not ask
+  for (const auto& input : inputs) wants |= std::uint64_t{tensor_of(input).requires_grad()} << (bit++ & 63);
+  if (wants == 0) return {};
+  if (context.ghost_graph) {
+    Ref<Node> ghost(context.borrow_ghost());
+    ghost->ghost_wants = wants;
+    return ghost;
+  }
+  Ref<Node> node(context.make_node());
+  node->context = &context;
+  node->backward = backward;
+  node->sequence = context.sequence++;
+  node->module = context.module;
+  node->layer = context.layer;
+  for (const auto& input : inputs) node->edges.add() = edge_to(tensor_of(input));
+  return node;
+}
+
 }  // namespace
 
-void Recording::start(Context& context, BackwardFunction backward) {
-  if (context.ghost_graph) {
-    node_ = Ref<Node>(context.borrow_ghost());
-    return;
-  }
-  node_ = Ref<Node>(context.make_node());
-  node_->context = &context;
-  node_->backward = backward;
-  node_->sequence = context.sequence++;
-  node_->module = context.module;
-  node_->layer = context.layer;
+Ref<Node> Recording::start(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs) {
+  return node_for(context, backward, inputs);
 }
 
-void Recording::add_edge(const Tensor& input) {
-  if (!node_->ghost) {
-    node_->edges.push_back(edge_to(input));
-  } else if (node_->ghost_edges < 64) {  // an operator with more inputs treats them all alike and does not ask
-    node_->ghost_wants |= std::uint64_t{input.requires_grad()} << node_->ghost_edges++;
-  }
+Ref<Node> Recording::start(Context& context, BackwardFunction backward, std::span<const Tensor> inputs) {
+  return node_for(context, backward, inputs);
 }
 
-void Recording::return_ghost() {
-  node_->ghost_edges = 0;
-  node_->ghost_wants = 0;
-  node_->context->return_ghost();
-}
-
-Recording::Recording(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs) {
-  if (!context.grad_enabled) return;
-  bool any = false;
-  for (const Tensor* input : inputs) any = any || input->requires_grad();
-  if (!any) return;
-  start(context, backward);
-  for (const Tensor* input : inputs) add_edge(*input);
-}
-
-Recording::Recording(Context& context, BackwardFunction backward, std::span<const Tensor> inputs) {
-  if (!context.grad_enabled) return;
-  bool any = false;
-  for (const Tensor& input : inputs) any = any || input.requires_grad();
-  if (!any) return;
-  start(context, backward);
-  for (const Tensor& input : inputs) add_edge(input);
-}
-
-Tensor Recording::finish(Tensor output_in) {
-  Tensor output = std::move(output_in);
-  if (!node_) return output;
-  TensorImpl& impl = *output.impl();
-  impl.tracked = true;
-  if (node_->ghost) return output;
-  impl.output = static_cast<std::uint16_t>(node_->inputs.size());
-  impl.grad_fn = node_;
-  node_->inputs.push_back({impl.sizes, impl.dtype, {}});
-  return output;
+void Recording::add_output(TensorImpl& output) {
+  output.tracked = true;
+  if (node_->ghost) return;
+  output.output = static_cast<std::uint16_t>(node_->inputs.size());
+  output.grad_fn = node_;
+  expect_gradient(*node_, output);
 }
 
 Tensor detach(const Tensor& tensor) {

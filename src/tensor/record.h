@@ -16,12 +16,16 @@ namespace ullage::tensor {
 class Recording {
  public:
   // Empty (false) when no gradient is wanted: grad mode is off or no input needs one. Edges follow `inputs` in order.
-  Recording(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs);
-  Recording(Context& context, BackwardFunction backward, std::span<const Tensor> inputs);
+  Recording(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs) {
+    if (context.grad_enabled) node_ = start(context, backward, inputs);
+  }
+  Recording(Context& context, BackwardFunction backward, std::span<const Tensor> inputs) {
+    if (context.grad_enabled) node_ = start(context, backward, inputs);
+  }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
   ~Recording() {
-    if (node_ && node_->ghost) return_ghost();
+    if (node_ && node_->ghost) node_->context->return_ghost();
   }
 
   explicit operator bool() const { return static_cast<bool>(node_); }
@@ -29,12 +33,15 @@ class Recording {
   // Whether input `edge` needs a gradient (false without a graph).
   bool wants(std::size_t edge) const { return node_ && node_->wants(edge); }
   // Makes `output` the node's next output.
-  Tensor finish(Tensor output);
+  Tensor finish(Tensor output) {
+    if (node_) add_output(*output.impl());
+    return output;
+  }
 
  private:
-  void start(Context& context, BackwardFunction backward);
-  void add_edge(const Tensor& input);
-  void return_ghost();
+  static Ref<Node> start(Context& context, BackwardFunction backward, std::initializer_list<const Tensor*> inputs);
+  static Ref<Node> start(Context& context, BackwardFunction backward, std::span<const Tensor> inputs);
+  void add_output(TensorImpl& output);
 
   Ref<Node> node_;
 };

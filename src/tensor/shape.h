@@ -30,6 +30,7 @@ class Dims {
   }
   void insert(int at, std::int64_t value);
   void erase(int at);
+  std::int64_t* begin() { return values_.data(); }
   const std::int64_t* begin() const { return values_.data(); }
   const std::int64_t* end() const { return values_.data() + size_; }
 

@@ -53,8 +53,8 @@ class Engine {
     while (!stack.empty()) {
       Node* node = stack.back();
       stack.pop_back();
-      for (std::size_t i = 0; i < node->edges.size(); ++i) {
-        Node* next = node->edges[i].node.get();
+      for (const Edge& edge : node->edges) {
+        Node* next = edge.node.get();
         if (next == nullptr) continue;
         if (next->epoch != epoch) {
           next->epoch = epoch;

@@ -23,11 +23,11 @@ struct Storage {
   std::int64_t bytes = 0;
   Context* context = nullptr;
 };
-void destroy(Storage* storage);
+[[gnu::noinline]] void destroy(Storage* storage);
 
 struct TensorImpl;
-void destroy(TensorImpl* tensor);
-void destroy(Node* node);
+[[gnu::noinline]] void destroy(TensorImpl* tensor);
+[[gnu::noinline]] void destroy(Node* node);
 
 class Tensor {
  public:

@@ -32,8 +32,16 @@ std::int64_t blocks(std::int64_t elements, std::int64_t block) { return (element
 
 }  // namespace
 
+// A few labels for thousands of states.
+NameId StateMaker::name_of(std::string_view label) {
+  for (const auto& [text, name] : names_) {
+    if (text == label.data()) return name;
+  }
+  return names_.emplace_back(label.data(), context_.intern(label)).second;
+}
+
 void StateMaker::add(Tensor state, std::string_view label) {
-  context_.set_label(state.storage(), context_.intern(label));
+  context_.set_label(state.storage(), name_of(label));
   made_.push_back(std::move(state));
 }
 

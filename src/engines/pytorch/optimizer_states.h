@@ -28,10 +28,13 @@ class StateMaker {
   void add_torchao(const tensor::Tensor& parameter, std::int64_t block);
   void add_codes(const tensor::Tensor& parameter, std::int64_t block, std::string_view label);
 
+  NameId name_of(std::string_view label);
+
   tensor::Context& context_;
   const TrainOptions& options_;
   std::vector<tensor::Tensor> made_;
   std::vector<tensor::Tensor> tables_;
+  std::vector<std::pair<const char*, NameId>> names_;  // of the labels met so far, which are literals
 };
 
 }  // namespace ullage::engines::pytorch
