@@ -87,7 +87,7 @@ Tensor Context::make(const Dims& sizes, DType dtype) {
   TensorImpl& impl = *out.impl();
   impl.dtype = dtype;
   impl.sizes = sizes;
-  impl.strides = contiguous_strides(sizes);
+  set_contiguous_strides(sizes, impl.strides);
   impl.elements = numel(sizes);
   impl.storage = allocate(multiply_saturated(impl.elements, size_of(dtype)));
   return out;
@@ -159,13 +159,10 @@ void Context::drop_cached_casts() {
   begin_section(layer);
 }
 
-Node* Context::borrow_ghost() {
-  if (ghosts_lent_ == ghosts_.size()) {
-    ghosts_.emplace_back(make_node());
-    ghosts_.back()->context = this;
-    ghosts_.back()->ghost = true;
-  }
-  return ghosts_[ghosts_lent_++].get();
+void Context::add_ghost() {
+  ghosts_.emplace_back(make_node());
+  ghosts_.back()->context = this;
+  ghosts_.back()->ghost = true;
 }
 
 void destroy(Storage* storage) {

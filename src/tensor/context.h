@@ -76,7 +76,10 @@ class Context {
   Tensor alias(const Tensor& of);  // of the same sizes and strides
   Node* make_node() { return workspace_.nodes_.make(); }
   // A node that stands in for one that nobody will walk, for as long as its operator runs.
-  Node* borrow_ghost();
+  Node* borrow_ghost() {
+    if (ghosts_lent_ == ghosts_.size()) add_ghost();
+    return ghosts_[ghosts_lent_++].get();
+  }
   void return_ghost() { --ghosts_lent_; }
   Ticket* make_ticket() { return workspace_.tickets_.make(); }
 
@@ -120,6 +123,7 @@ class Context {
   };
   Context(Policy policy, Workspace* workspace, std::unique_ptr<Workspace> own);
   void start_section(std::int16_t of_layer);
+  void add_ghost();
   friend void destroy(Storage*);
   friend void destroy(TensorImpl*);
   friend void destroy(Node*);

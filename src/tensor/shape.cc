@@ -16,16 +16,6 @@ void Dims::erase(int at) {
   --size_;
 }
 
-Dims contiguous_strides(const Dims& sizes) {
-  Dims out = sizes;
-  std::int64_t stride = 1;
-  for (int i = sizes.size() - 1; i >= 0; --i) {
-    out[i] = stride;
-    stride *= std::max<std::int64_t>(sizes[i], 1);
-  }
-  return out;
-}
-
 bool is_contiguous(const Dims& sizes, const Dims& strides) {
   std::int64_t expected = 1;
   for (int i = sizes.size() - 1; i >= 0; --i) {

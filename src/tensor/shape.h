@@ -65,7 +65,21 @@ inline std::int64_t numel(const Dims& sizes) {
 }
 
 // Row-major strides.
-Dims contiguous_strides(const Dims& sizes);
+inline void set_contiguous_strides(const Dims& sizes, Dims& strides) {
+  strides = sizes;
+  std::int64_t* out = strides.begin();
+  std::int64_t stride = 1;
+  for (int i = sizes.size() - 1; i >= 0; --i) {
+    const std::int64_t size = out[i];
+    out[i] = stride;
+    if (size > 1) stride *= size;
+  }
+}
+inline Dims contiguous_strides(const Dims& sizes) {
+  Dims out;
+  set_contiguous_strides(sizes, out);
+  return out;
+}
 
 // As torch's is_contiguous: dimensions of size one may have any stride, an empty tensor is contiguous.
 bool is_contiguous(const Dims& sizes, const Dims& strides);

@@ -33,6 +33,11 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(TensorImpl* impl) : impl_(impl) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(const Tensor&) = default;
+  Tensor& operator=(Tensor&&) noexcept = default;
+  [[gnu::always_inline]] ~Tensor() = default;  // as Ref's
 
   explicit operator bool() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }

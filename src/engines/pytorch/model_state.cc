@@ -103,6 +103,7 @@ void ModelState::add_layer(const model::LayerKind& kind, const std::vector<model
   auto& made = layers_.emplace_back();
   auto& adapters = layer_adapters_.emplace_back();
   auto& quantised = layer_quantised_.emplace_back();
+  made.reserve(kind.parameters.size());
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     made.push_back(make_weight(kind.parameters[i], labels[i], roles[i], quantised));
     if (roles[i].copied) {

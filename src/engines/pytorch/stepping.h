@@ -78,7 +78,7 @@ class BoundList {
 // A new tensor in the memory order of `like`, by an operator that reads it.
 inline tensor::Tensor unary_like(const Stepping& s, tensor::Op op, const tensor::Tensor& like) {
   s.context.record_op(op, like.numel(), 2 * like.bytes());
-  return s.context.make(like.sizes(), like.strides(), like.dtype());
+  return s.context.make_in_order_of(like, like.dtype());
 }
 
 // The parameters as lists of one type each (Optimizer._group_tensors_by_device_and_dtype).
