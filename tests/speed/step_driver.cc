@@ -1,6 +1,7 @@
 // Predicts a training step as often as it is told to, for whoever counts its instructions:
-//   speed_tests --steps N [--full|--replayed]
+//   speed_tests --steps N [--full|--replayed|--asked]
 // --replayed: as by default, equal layers spliced, and the timeline through PyTorch's allocator.
+// --asked: what `ullage train` asks of a steady step: the first one, too, and what both reserve.
 // Without arguments of its own it is an ordinary test program.
 #include <gtest/gtest.h>
 
@@ -8,8 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <string_view>
 
-#include "engines/pytorch/train.h"
+#include "engines/pytorch/reserve.h"
 #include "memory/timeline_replay.h"
 #include "model/catalogue.h"
 #include "model/family.h"
@@ -19,12 +21,26 @@ namespace {
 
 using namespace engines::pytorch;
 
-enum class How { spliced, full, replayed };
+enum class How { spliced, full, replayed, asked };
 
 std::int64_t reserved_by(const TrainRun& run) {
   memory::CachingAllocator allocator;
   memory::TimelineReplay(allocator).run(run.timeline, 0, static_cast<std::uint32_t>(run.timeline.events.size()));
   return allocator.reserved_bytes();
+}
+
+Expected<std::int64_t> reserved_by_program(const model::Architecture& architecture, TrainOptions options,
+                                           tensor::Workspace& workspace) {
+  auto steady = run_train_step(architecture, options, true, &workspace);
+  options.step = Step::first;
+  auto first = run_train_step(architecture, options, true, &workspace);
+  if (!steady || !first) return tl::unexpected<Error>((steady ? first : steady).error());
+  const auto end = static_cast<std::uint32_t>(steady->timeline.events.size());
+  const memory::Peak peak = memory::find_peak(steady->timeline, steady->before_step, end);
+  const Reserved reserved = reserve({*steady, &*first, peak.event, {}, {}});
+  workspace.give_back(std::move(first->timeline));
+  workspace.give_back(std::move(steady->timeline));
+  return reserved.bytes;
 }
 
 // 80 layers, full recompute. Nothing but room is kept between calls, and each is of another width.
@@ -35,6 +51,7 @@ Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, How h
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   TrainOptions options;
   options.recompute = Recompute::full;
+  if (how == How::asked) return reserved_by_program(*architecture, options, workspace);
   auto run = run_train_step(*architecture, options, how != How::full, &workspace);
   if (!run) return tl::unexpected<Error>(run.error());
   const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
@@ -42,6 +59,13 @@ Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, How h
       how == How::replayed ? reserved_by(*run) : memory::find_peak(run->timeline, run->before_step, end).bytes;
   workspace.give_back(std::move(run->timeline));
   return peak;
+}
+
+How how_of(std::string_view word) {
+  if (word == "--full") return How::full;
+  if (word == "--replayed") return How::replayed;
+  if (word == "--asked") return How::asked;
+  return How::spliced;
 }
 
 int drive(std::int64_t steps, How how) {
@@ -65,12 +89,7 @@ int drive(std::int64_t steps, How how) {
 
 int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--steps") == 0) {
-    const char* how = argc < 4 ? "" : argv[3];
-    const bool full = std::strcmp(how, "--full") == 0;
-    const bool replayed = std::strcmp(how, "--replayed") == 0;
-    return ullage::drive(std::atoll(argv[2]), full       ? ullage::How::full
-                                              : replayed ? ullage::How::replayed
-                                                         : ullage::How::spliced);
+    return ullage::drive(std::atoll(argv[2]), ullage::how_of(argc < 4 ? "" : argv[3]));
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
