@@ -1,0 +1,98 @@
+#include "engines/vllm/profile.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+
+namespace ullage::engines::vllm {
+namespace {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t gib(double value) { return static_cast<std::int64_t>(value * static_cast<double>(kGiB)); }
+std::int64_t mib(double value) { return static_cast<std::int64_t>(value * static_cast<double>(kMiB)); }
+
+std::int64_t width_of(const std::vector<model::Parameter>& parameters, model::ParameterRef weight, model::Axis axis) {
+  if (!weight) return 0;
+  for (const model::Dimension& dim : parameters[static_cast<std::size_t>(weight.index)].dims) {
+    for (const model::AxisPart& part : dim.parts) {
+      if (part.axis == axis) return part.count * part.unit;
+    }
+  }
+  return 0;
+}
+
+// Of a feed-forward that every token goes through.
+std::int64_t dense_width(const model::LayerKind& kind) {
+  const model::Mlp& mlp = kind.mixture.experts.count > 0 ? kind.mixture.shared : kind.mlp;
+  return width_of(kind.parameters, mlp.down.weight, model::Axis::ffn);
+}
+
+// The fused experts' two buffers, for what each token's experts give: the first product and the second in one, what
+// the activation gives in the other. Source: vllm/model_executor/layers/fused_moe/fused_moe.py.
+std::int64_t expert_workspace(const model::LayerKind& kind, std::int64_t hidden, const Options& options) {
+  if (kind.mixture.experts.count == 0) return 0;
+  const std::int64_t whole = width_of(kind.parameters, kind.mixture.experts.down, model::Axis::ffn);
+  const std::int64_t ffn = options.enable_expert_parallel ? whole : divide_up(whole, options.tensor_parallel_size);
+  const std::int64_t rows = options.max_num_batched_tokens * kind.mixture.top_k;
+  return rows * (std::max(2 * ffn, hidden) + ffn) * size_of(options.dtype);
+}
+
+}  // namespace
+
+std::int64_t ProfilePeak::bytes() const {
+  return std::max(sampler_bytes, forward_bytes) + workspace_bytes + rest_bytes;
+}
+
+ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,
+                         const Surroundings& around) {
+  ProfilePeak out;
+  const std::int64_t tokens = options.max_num_batched_tokens;
+  const std::int64_t width = size_of(options.dtype);
+  if (stage.heads) {
+    const std::int64_t rows = std::min(options.max_num_seqs, tokens);
+    const double a_logit = rule("sampler_bytes_per_logit", around).value + static_cast<double>(width - 2);
+    out.sampler_bytes = static_cast<std::int64_t>(static_cast<double>(architecture.vocab * rows) * a_logit) +
+                        2 * tokens * architecture.hidden * width;
+  }
+  const double ffn_copies = rule("forward_ffn_copies", around).value;
+  const double hidden_copies = rule("forward_hidden_copies", around).value;
+  for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
+    const model::LayerKind& kind = architecture.kind_of(layer);
+    const std::int64_t ffn = divide_up(dense_width(kind), options.tensor_parallel_size);
+    const double a_token =
+        ffn_copies * static_cast<double>(ffn) + hidden_copies * static_cast<double>(architecture.hidden);
+    out.forward_bytes =
+        std::max(out.forward_bytes, static_cast<std::int64_t>(a_token * static_cast<double>(tokens * width)));
+    out.workspace_bytes = std::max(out.workspace_bytes, expert_workspace(kind, architecture.hidden, options));
+  }
+  out.rest_bytes = gib(rule("activation_rest_gib", around).value);
+  return out;
+}
+
+std::int64_t captured_graphs(const Options& options) {
+  if (options.enforce_eager) return 0;
+  // 1, 2, 4, then multiples of 8.
+  if (!is_v1(options.version))
+    return options.max_num_seqs < 8 ? 3 : 3 + std::min<std::int64_t>(options.max_num_seqs, 256) / 8;
+  // The same to 248, then multiples of 16.
+  constexpr std::int64_t kLargest = 512;
+  const std::int64_t sequences = 2 * options.max_num_seqs * (1 + options.speculative_tokens);
+  const std::int64_t largest = std::min({sequences, kLargest, options.max_num_batched_tokens});
+  const std::int64_t fine = std::min<std::int64_t>(largest, 248) / 8;
+  const std::int64_t coarse = largest >= 256 ? (largest - 256) / 16 + 1 : 0;
+  return 2 * (3 + fine + coarse);  // piecewise ones, and whole ones for decoding
+}
+
+GraphBytes graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around) {
+  const std::int64_t graphs = captured_graphs(options);
+  if (graphs == 0) return {};
+  const Rule base = rule("graph_base_gib", around);
+  const Rule each = rule("graph_mib_per_layer_and_size", around);
+  const auto total = [&](double base_gib, double each_mib) {
+    return gib(base_gib) + mib(each_mib * static_cast<double>(layers * graphs));
+  };
+  return {total(base.low, each.low), total(base.value, each.value), total(base.high, each.high)};
+}
+
+}  // namespace ullage::engines::vllm

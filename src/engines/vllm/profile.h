@@ -1,0 +1,38 @@
+// What vLLM's profile run reaches: the largest forward pass that the scheduler may ask for, then the sampler.
+//
+// Source: vllm/v1/worker/gpu_model_runner.py (profile_run, _dummy_sampler_run); V0: vllm/worker/model_runner.py.
+// Counts of copies are rules of data/engines/vllm.jsonl.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/vllm/options.h"
+#include "engines/vllm/rules.h"
+#include "engines/vllm/weights.h"
+#include "model/architecture.h"
+
+namespace ullage::engines::vllm {
+
+struct ProfilePeak {
+  std::int64_t sampler_bytes = 0;    // of the last stage
+  std::int64_t forward_bytes = 0;    // of the widest layer
+  std::int64_t workspace_bytes = 0;  // of experts; it stays when the forward pass is over
+  std::int64_t rest_bytes = 0;
+  std::int64_t bytes() const;
+};
+
+ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,
+                         const Surroundings& around);
+
+// Batch sizes that graphs are captured for, over all kinds of graphs.
+std::int64_t captured_graphs(const Options& options);
+
+// Bytes of the captured graphs; zero with enforce_eager.
+struct GraphBytes {
+  std::int64_t low = 0;
+  std::int64_t middle = 0;
+  std::int64_t high = 0;
+};
+GraphBytes graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around);
+
+}  // namespace ullage::engines::vllm

@@ -1,0 +1,123 @@
+#include "engines/vllm/rules.h"
+
+#include <fmt/core.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/lines.h"
+#include "data/engines_vllm.h"
+
+namespace ullage::engines::vllm {
+namespace {
+
+constexpr std::string_view kWhere = "engines_vllm";
+
+Expected<RuleKind> kind_of(const JsonObject& row) {
+  const auto text = row.string("kind", "documented");
+  if (!text) return tl::unexpected<Error>(text.error());
+  if (*text == "documented") return RuleKind::documented;
+  if (*text == "derived") return RuleKind::derived;
+  if (*text == "measured fit") return RuleKind::measured_fit;
+  return fail(ErrorCode::malformed, row.where("kind"), "expected documented, derived or measured fit");
+}
+
+Expected<Rule> read_rule(const JsonObject& row) {
+  Rule out;
+  const auto value = row.number("value", 0);
+  if (!value) return tl::unexpected<Error>(value.error());
+  out.value = *value;
+  out.low = row.number("low", *value).value_or(*value);
+  out.high = row.number("high", *value).value_or(*value);
+  const auto kind = kind_of(row);
+  if (!kind) return tl::unexpected<Error>(kind.error());
+  out.kind = *kind;
+  out.id = row.string("id", "").value_or("");
+  out.item = row.string("item", "").value_or("");
+  out.source = row.string("source", "").value_or("");
+  if (!row.contains("value") || out.id.empty() || out.item.empty() || out.source.empty())
+    return fail(ErrorCode::malformed, row.where("id"), "a rule has an id, an item, a value and a source");
+  return out;
+}
+
+Expected<bool> fits_version(const JsonObject& row, Version version) {
+  for (const std::string_view bound : {"since", "before"}) {
+    if (!row.has(bound)) continue;
+    const auto read = parse_version(row.string(bound, "").value_or(""), row.where(bound));
+    if (!read) return tl::unexpected<Error>(read.error());
+    if (bound == "since" ? version < *read : version >= *read) return false;
+  }
+  return true;
+}
+
+bool fits_card(const JsonObject& row, const hardware::Gpu* gpu) {
+  const std::string architecture = row.string("architecture", "").value_or("");
+  const std::string except = row.string("except", "").value_or("");
+  const std::int64_t least = row.integer("least_gib", 0, 0, 10'000).value_or(0);
+  if (architecture.empty() && except.empty() && least == 0) return true;
+  if (gpu == nullptr || gpu->usable_bytes < least * kGiB) return false;
+  if (!except.empty() && contains_ignoring_case(gpu->name, except)) return false;
+  return contains_ignoring_case(gpu->architecture, architecture);
+}
+
+bool fits_layout(const JsonObject& row, const Surroundings& around) {
+  return around.tensor_parallel_size >= row.integer("least_tp", 1, 1, 1024).value_or(1) &&
+         around.pipeline_parallel_size >= row.integer("least_pp", 1, 1, 1024).value_or(1);
+}
+
+// Calls visit(row) for each line until it says stop or fails.
+template <class Visit>
+Expected<void> for_each_row(std::string_view lines, Visit visit) {
+  std::optional<Error> error;
+  bool stop = false;
+  for_each_line(lines, [&](std::string_view line) {
+    if (error || stop) return;
+    const auto json = parse_json(line, kWhere);
+    if (!json) {
+      error = json.error();
+      return;
+    }
+    const Expected<bool> stopped = visit(JsonObject(*json, std::string(kWhere)));
+    if (!stopped) error = stopped.error();
+    else stop = *stopped;
+  });
+  if (error) return tl::unexpected<Error>(*error);
+  return {};
+}
+
+}  // namespace
+
+Expected<Rule> parse_rule(std::string_view lines, std::string_view item, const Surroundings& around) {
+  std::optional<Rule> found;
+  const auto read = for_each_row(lines, [&](const JsonObject& row) -> Expected<bool> {
+    if (row.string("item", "").value_or("") != item) return false;
+    const auto fits = fits_version(row, around.version);
+    if (!fits) return tl::unexpected<Error>(fits.error());
+    if (!*fits || !fits_card(row, around.gpu) || !fits_layout(row, around)) return false;
+    auto rule = read_rule(row);
+    if (!rule) return tl::unexpected<Error>(rule.error());
+    found = std::move(*rule);
+    return true;
+  });
+  if (!read) return tl::unexpected<Error>(read.error());
+  if (found) return *found;
+  return fail(ErrorCode::not_found, std::string(kWhere),
+              fmt::format("no rule for {} in {}", item, to_string(around.version)));
+}
+
+Rule rule(std::string_view item, const Surroundings& around) {
+  return parse_rule(data::engines_vllm(), item, around).value_or(Rule{});
+}
+
+Expected<std::vector<Rule>> parse_rules(std::string_view lines) {
+  std::vector<Rule> out;
+  const auto read = for_each_row(lines, [&](const JsonObject& row) -> Expected<bool> {
+    auto rule = read_rule(row);
+    if (!rule) return tl::unexpected<Error>(rule.error());
+    out.push_back(std::move(*rule));
+    return false;
+  });
+  if (!read) return tl::unexpected<Error>(read.error());
+  return out;
+}
+
+}  // namespace ullage::engines::vllm
