@@ -22,6 +22,8 @@ Expected<int> models_command(const Invocation& invocation);
 Expected<int> gpus_command(const Invocation& invocation);
 Expected<int> validate_command(const Invocation& invocation);
 Expected<int> replay_command(const Invocation& invocation);
+Expected<int> mfu_command(const Invocation& invocation);
+Expected<int> textbook_command(const Invocation& invocation);
 
 // What `ullage train …` predicts; `arguments` are those behind the word "train", parsed.
 Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files);

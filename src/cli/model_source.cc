@@ -12,6 +12,7 @@
 #include "model/catalogue.h"
 #include "model/family.h"
 #include "model/outline.h"
+#include "model/textbook.h"
 
 namespace ullage::cli {
 namespace {
@@ -30,20 +31,12 @@ bool ends_with(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && compare_ignoring_case(text.substr(text.size() - ending.size()), ending) == 0;
 }
 
-// "7B", "1.5b", "350M"
-bool is_bare_size(std::string_view name) {
-  if (name.size() < 2 || std::string_view("bBmMtT").find(name.back()) == std::string_view::npos) return false;
-  name.remove_suffix(1);
-  const bool digits = std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
-  return digits && name.front() != '.' && std::count(name.begin(), name.end(), '.') <= 1;
-}
-
 // A form of MODEL that the contract names and nothing reads yet, in words; empty for others.
 std::string_view unread_form(std::string_view name) {
   if (ends_with(name, ".gguf")) return "reading GGUF files";
   if (ends_with(name, ".safetensors")) return "reading safetensors files";
   if (ends_with(name, ".onnx")) return "reading ONNX files";
-  return is_bare_size(name) ? "estimating from a bare size" : "";
+  return "";
 }
 
 bool looks_like_path(std::string_view name) {
@@ -97,6 +90,17 @@ Source from_catalogue(model::CatalogueEntry entry) {
   return out;
 }
 
+// The model that stands for a bare size such as "7B".
+Expected<Source> from_size(const std::string& size) {
+  const auto name = model::textbook::stand_in(*model::textbook::bare_size(size));
+  if (!name) return tl::unexpected<Error>(name.error());
+  auto entry = model::find_model(*name);
+  if (!entry) return tl::unexpected<Error>(entry.error());
+  Source out = from_catalogue(*std::move(entry));
+  out.warnings.push_back({Text::warn_stand_in, {{"size", size}, {"model", out.name}}});
+  return out;
+}
+
 tl::unexpected<Error> unknown(const std::string& name, Error error) {
   if (looks_like_path(name))
     return fail(ErrorCode::not_found, name,
@@ -111,6 +115,7 @@ Expected<Source> find_source(const std::string& name, const Files& files) {
   if (name.empty())
     return fail(ErrorCode::invalid_argument, "MODEL", "is empty; name a model of `ullage models` or a config.json");
   if (const std::string_view form = unread_form(name); !form.empty()) return not_in_this_version(name, form);
+  if (model::textbook::bare_size(name)) return from_size(name);
   Error error;
   if (!looks_like_path(name)) {
     auto entry = model::find_model(name);
@@ -187,7 +192,7 @@ Expected<LoadedModel> load_model(const std::string& name, const std::vector<std:
   note_parts(*source, *architecture);
   note_unread_fields(*source, fields);
   return LoadedModel{*std::move(architecture), quantisation_of(source->config), std::move(source->assumptions),
-                     std::move(source->warnings)};
+                     std::move(source->warnings), model::textbook::bare_size(name)};
 }
 
 }  // namespace ullage::cli

@@ -1,6 +1,7 @@
 // MODEL on the command line: where its configuration is and what it describes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ struct LoadedModel {
   Json quantisation;  // quantization_config, of the whole or of its text model; null: there is none
   std::vector<report::Message> assumptions;  // where the configuration came from, what was changed in it
   std::vector<report::Message> warnings;
+  std::optional<double> size;  // in parameters, where a bare size was asked for
 };
 
 enum class Extent : std::uint8_t {
@@ -25,8 +27,9 @@ enum class Extent : std::uint8_t {
 };
 
 // A catalogue name, the path of a config.json, or a folder that holds one; `fields` are --set's assignments.
+// A bare size such as "7B" is answered by the catalogue's model that stands for it, with a warning that says so.
 // With Extent::outline the whole of a model is given where no more than its outline is known, too.
-// What the contract names and nothing reads yet (GGUF, ONNX, a bare size, …) is ErrorCode::unsupported.
+// What the contract names and nothing reads yet (GGUF, ONNX, …) is ErrorCode::unsupported.
 Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
                                  Extent extent = Extent::runnable);
 

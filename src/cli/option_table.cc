@@ -117,6 +117,36 @@ constexpr OptionSpec kValidate[] = {
     {"--rows", "N", Text::opt_rows},
 };
 
+constexpr OptionSpec kMfu[] = {
+    {"--tflops", "X", Text::opt_tflops},
+    {"--tokens-per-second", "X", Text::opt_tokens_per_second},
+    {"--examples-per-second", "X", Text::opt_examples_per_second},
+    {"--seq-len", "S", Text::opt_mfu_seq_len},
+    {"--gpu", "GPU", Text::opt_mfu_gpu},
+    {"--gpus", "N", Text::opt_gpus},
+    {"--precision", "bf16|fp16|tf32|fp32|fp8", Text::opt_mfu_precision, "bf16|fp16|tf32|fp32|fp8"},
+    {"--cores", "N", Text::opt_cores},
+    {"--clock-ghz", "X", Text::opt_clock},
+    {"--recompute", "none|selective|full", Text::opt_mfu_recompute, "none|selective|full"},
+    {"--reference", "NAME|X", Text::opt_reference},
+    {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+};
+
+constexpr OptionSpec kTextbook[] = {
+    {"--dtype", "fp32|bf16|fp16|fp8|int8|int4", Text::opt_textbook_dtype, "fp32|bf16|fp16|fp8|int8|int4"},
+    {"--quantization", "int8|fp8|int4|nf4", Text::opt_textbook_quantization, "int8|fp8|int4|nf4"},
+    {"--gpu", "GPU", Text::opt_textbook_gpu},
+    {"--gpus", "N", Text::opt_textbook_gpus},
+    {"--micro-batch", "B", Text::opt_textbook_micro_batch},
+    {"--seq-len", "S", Text::opt_textbook_seq_len},
+    {"--layers", "L", Text::opt_layers},
+    {"--hidden", "H", Text::opt_hidden},
+    {"--heads", "A", Text::opt_heads},
+    {"--ffn", "F", Text::opt_ffn},
+    {"--lora", "R", Text::opt_textbook_lora},
+    {"--matrix", "INxOUT", Text::opt_matrix},
+};
+
 constexpr CommandSpec kCommands[] = {
     {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
     {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, "--checkpoint"},
@@ -124,6 +154,8 @@ constexpr CommandSpec kCommands[] = {
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},
     {"validate", "CASES.jsonl", true, Text::cmd_validate, kValidate, ""},
     {"replay", "FILE.json", true, Text::cmd_replay, {}, ""},
+    {"mfu", "[MODEL]", false, Text::cmd_mfu, kMfu, "--trace"},
+    {"textbook", "[SIZE]", false, Text::cmd_textbook, kTextbook, ""},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "model/textbook.h"
 
 namespace ullage::cli {
 namespace {
@@ -21,6 +22,8 @@ Command function_of(std::string_view name) {
   if (name == "models") return models_command;
   if (name == "gpus") return gpus_command;
   if (name == "validate") return validate_command;
+  if (name == "mfu") return mfu_command;
+  if (name == "textbook") return textbook_command;
   return name == "replay" ? replay_command : nullptr;
 }
 
@@ -58,6 +61,7 @@ Expected<int> answer(std::span<const std::string> args, const Streams& streams, 
   if (args.empty()) return fail(ErrorCode::invalid_argument, "command", "missing; `ullage --help` lists all");
   if (asks_help(args.front())) return show_help(args.subspan(1), streams);
   if (args.front() == "--version") return streams.out("ullage " ULLAGE_VERSION "\n").map([] { return int{kAnswered}; });
+  if (model::textbook::bare_size(args.front())) return run_command(*find_command("textbook"), args, streams, files);
   const CommandSpec* command = find_command(args.front());
   if (command == nullptr) return unknown_command(args.front());
   return run_command(*command, args.subspan(1), streams, files);

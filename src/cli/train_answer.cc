@@ -36,6 +36,18 @@ Expected<engines::pytorch::TrainRun> simulate(const model::Architecture& archite
   return run;
 }
 
+// What the formulas say of a step of the size that was asked for.
+std::vector<report::TextbookLine> textbook_of(double parameters, const model::Architecture& architecture,
+                                              const engines::pytorch::TrainOptions& options) {
+  report::TextbookQuestion question;
+  question.parameters = parameters;
+  question.bits = 8.0 * static_cast<double>(size_of(options.dtype));
+  question.shape = report::textbook_shape(architecture);
+  question.micro_batch = options.micro_batch;
+  question.seq_len = options.seq_len;
+  return report::textbook_training_lines(question);
+}
+
 Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device) {
   setup.options.card = capability_of(device);
   auto coded = engines::pytorch::in_code(std::move(loaded.architecture), std::move(setup.options));
@@ -61,6 +73,7 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
     question.first = &*first;
   }
   report::Prediction out = report::train_report(question);
+  if (loaded.size) out.textbook = textbook_of(*loaded.size, loaded.architecture, setup.options);
   out.setup = std::move(setup.settings);
   std::vector<report::Message> of_engine = std::move(out.assumptions);
   out.assumptions = std::move(setup.assumptions);

@@ -14,6 +14,7 @@
 #include "memory/footprint.h"
 #include "memory/timeline.h"
 #include "report/messages.h"
+#include "report/textbook.h"
 
 namespace ullage::report {
 
@@ -149,6 +150,7 @@ struct Prediction {
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only
   std::optional<std::vector<AdviceLine>> advice;  // where it was asked for, or the step does not fit
+  std::vector<TextbookLine> textbook;             // where a bare size was asked for: what the formulas say of it
   std::vector<Message> assumptions;
   std::vector<Message> warnings;
 };

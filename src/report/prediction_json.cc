@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "report/describe.h"
+#include "report/textbook_json.h"
 
 namespace ullage::report {
 namespace {
@@ -191,6 +192,7 @@ Json prediction_document(const Prediction& p) {
   out["totals"] = {{"process_bytes", or_null(p.peak.process_bytes)}};
   out["speed"] = nullptr;
   out["advice"] = advice_json(p.advice);
+  if (!p.textbook.empty()) out["textbook"] = textbook_lines_json(p.textbook);
   out["assumptions"] = messages_json(p.assumptions);
   out["warnings"] = messages_json(p.warnings);
   return out;

@@ -215,6 +215,7 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
   write_work(page, p);
   if (style.detail == Detail::verbose) write_setup(page, p);
   write_advice(page, p);
+  if (!p.textbook.empty()) write_textbook(page, p.textbook);
   write_list(page, Text::heading_warnings, p.warnings);
   write_list(page, Text::heading_assumptions, p.assumptions);
   return page.take();
