@@ -57,7 +57,7 @@ Expected<void> write_file(const std::string& path, std::string_view content) {
   const std::string target = plain ? path + ".part" : path;
   std::FILE* file = std::fopen(target.c_str(), "wb");
   if (file == nullptr) return system_failure(path, "write");
-  bool good = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  bool good = content.empty() || std::fwrite(content.data(), 1, content.size(), file) == content.size();
   good = std::fflush(file) == 0 && good;
   int saved = errno;
   if (std::fclose(file) != 0 && good) {

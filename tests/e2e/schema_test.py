@@ -21,6 +21,7 @@ CALLS = {
         ["train", LLAMA, "--advise"],
         ["train", LLAMA, "--gpu", "a100-80gb", "--seq-len", "max"],
         ["train", "gpt2", "--step", "forward"],
+        ["train", "1B", "--gpu", "h100"],
         ["train", "gpt2", "--load", "torch"],
         ["train", LLAMA, "--tuner", "prefix", "--load", "meta"],
         ["train", "gpt2", "--step", "first", "--optimizer", "sgd-momentum", "--optimizer-impl", "loop"],
@@ -34,6 +35,12 @@ CALLS = {
         ["inspect", "gpt2", "--dtype", "fp32", "--seq-len", "7"],
         ["inspect", "--tensor", "32x3x256x256", "--dtype", "fp32"],
     ],
+    "mfu": [
+        ["mfu", "--tflops", "100", "--gpu", "a100"],
+        ["mfu", "gpt2", "--examples-per-second", "3", "--seq-len", "512", "--gpu", "2xh100", "--reference", "llama-7b"],
+        ["mfu", "--cores", "1280", "--clock-ghz", "1.4"],
+    ],
+    "textbook": [["7B"], ["textbook", "--lora", "8", "--matrix", "1024x512"], ["65B", "--gpu", "8xa100", "--dtype", "int8"]],
     "models": [["models"], ["models", "llama"], ["models", "no such model"]],
     "replay": [
         ["replay", str(ROOT / "tests/data/recordings/lora.json")],
