@@ -10,6 +10,7 @@ else()
   get_target_property(ULLAGE_FMT_INCLUDE fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
   if(NOT ULLAGE_CORE_ONLY)
     find_package(CLI11 REQUIRED)
+    find_path(CURL_INCLUDE_DIR curl/curl.h REQUIRED)
   endif()
 endif()
 

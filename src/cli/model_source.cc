@@ -105,10 +105,25 @@ tl::unexpected<Error> unknown(const std::string& name, Error error) {
   if (looks_like_path(name))
     return fail(ErrorCode::not_found, name,
                 "no such file; name a config.json, its folder or a model of `ullage models`");
-  if (error.code == ErrorCode::not_found && name.find('/') != std::string::npos) {
-    error.message += "; fetching from the Hub is not in this version";
-  }
   return tl::unexpected<Error>(std::move(error));
+}
+
+// A name that no catalogue has may be one of the Hub's. `error` is the catalogue's.
+Expected<Source> read_repository(const std::string& name, const Files& files, Error error) {
+  const auto repository = files.repository(name);
+  if (!repository) return unknown(name, std::move(error));
+  const auto content = (*repository)->read("config.json", kMaxJsonBytes);
+  if (!content && content.error().code != ErrorCode::invalid_argument) {
+    error.message += "; the Hub: " + to_string(content.error());
+    return tl::unexpected<Error>(std::move(error));
+  }
+  if (!content) return tl::unexpected<Error>(content.error());
+  const std::string where = name + "/config.json";
+  return parse_json(*content, where).map([&](Json config) {
+    Source out{name.substr(0, name.find('@')), where, std::move(config), {}, {}};
+    out.assumptions.push_back({Text::assume_from_hub, {{"model", name}, {"commit", (*repository)->commit()}}});
+    return out;
+  });
 }
 
 Expected<Source> find_source(const std::string& name, const Files& files) {
@@ -128,7 +143,8 @@ Expected<Source> find_source(const std::string& name, const Files& files) {
     case PathKind::other: return read_config(name, files);
     case PathKind::none: break;
   }
-  return unknown(name, std::move(error));
+  const bool of_hub = !looks_like_path(name) && error.code == ErrorCode::not_found;
+  return of_hub ? read_repository(name, files, std::move(error)) : unknown(name, std::move(error));
 }
 
 Expected<void> set_fields(Source& source, const std::vector<std::string>& fields) {

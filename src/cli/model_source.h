@@ -26,7 +26,8 @@ enum class Extent : std::uint8_t {
   outline,   // weights and what layers keep are enough
 };
 
-// A catalogue name, the path of a config.json, or a folder that holds one; `fields` are --set's assignments.
+// A catalogue name, the path of a config.json, a folder that holds one, or a model of the Hub that is in no catalogue;
+// `fields` are --set's assignments.
 // A bare size such as "7B" is answered by the catalogue's model that stands for it, with a warning that says so.
 // With Extent::outline the whole of a model is given where no more than its outline is known, too.
 // What the contract names and nothing reads yet (GGUF, ONNX, …) is ErrorCode::unsupported.

@@ -145,6 +145,7 @@ constexpr OptionSpec kTextbook[] = {
     {"--ffn", "F", Text::opt_ffn},
     {"--lora", "R", Text::opt_textbook_lora},
     {"--matrix", "INxOUT", Text::opt_matrix},
+    {"--only", "NAME", Text::opt_only},
 };
 
 constexpr CommandSpec kCommands[] = {

@@ -1,3 +1,7 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -15,8 +19,25 @@ PathKind kind_of(const std::string& path) {
   return std::filesystem::is_regular_file(status) ? PathKind::file : PathKind::other;
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// A line that is written over until all files are there; a log would keep every one of them.
+void show_progress(std::size_t done, std::size_t all) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\rullage: %zu of %zu files%s", done, all, done == all ? "\r\x1b[K" : "");
+}
+
+Expected<std::unique_ptr<hub::Repository>> repository(const std::string& id) {
+  hub::Outside outside;
+  outside.progress = show_progress;
+  return hub::open_repository(id, hub::settings_of(variable), outside);
+}
+
 }  // namespace
 
-Files real_files() { return {kind_of, read_file, write_file, hardware::local_devices}; }
+Files real_files() { return {kind_of, read_file, write_file, hardware::local_devices, repository}; }
 
 }  // namespace ullage::cli

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/expected.h"
 #include "hardware/local.h"
+#include "hub/repository.h"
 
 namespace ullage::cli {
 
@@ -38,6 +40,8 @@ struct Files {
   std::function<Expected<void>(const std::string& path, std::string_view content)> write;
   // Not files, but read from the machine just so: the cards its driver shows.
   std::function<Expected<std::vector<hardware::LocalDevice>>()> devices;
+  // Nor this: a model's repository on the Hub, "org/name" or "org/name@revision".
+  std::function<Expected<std::unique_ptr<hub::Repository>>(const std::string& id)> repository;
 };
 
 Files real_files();

@@ -107,6 +107,21 @@ Expected<void> take_model(const Invocation& call, TextbookAnswer& answer) {
   return {};
 }
 
+// --only: one of the lines, without what stands around them.
+Expected<void> keep_only(const Arguments& arguments, TextbookAnswer& answer) {
+  if (!arguments.has("--only")) return {};
+  const std::string wanted = arguments.text("--only");
+  std::string known;
+  for (const report::TextbookLine& line : answer.lines)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", line.name);
+  std::erase_if(answer.lines, [&](const report::TextbookLine& line) { return line.name != wanted; });
+  if (answer.lines.empty())
+    return fail(ErrorCode::invalid_argument, "--only",
+                fmt::format("'{}' is none of the lines; here they are {}", wanted.substr(0, 40), known));
+  answer.only = true;
+  return {};
+}
+
 Expected<TextbookAnswer> textbook_answer(const Invocation& call) {
   TextbookAnswer out;
   const Arguments& arguments = call.arguments;
@@ -125,6 +140,7 @@ Expected<TextbookAnswer> textbook_answer(const Invocation& call) {
     return fail(ErrorCode::invalid_argument, "SIZE",
                 "missing; write one such as 7B, or --layers and --hidden, or "
                 "--matrix and --lora");
+  if (auto kept = keep_only(arguments, out); !kept) return tl::unexpected<Error>(kept.error());
   return out;
 }
 

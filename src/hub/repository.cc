@@ -50,6 +50,7 @@ class HubRepository : public Repository {
         commit_(cache_.commit_of(revision_).value_or("")) {}
 
   const std::string& id() const override { return id_; }
+  const std::string& commit() const override { return commit_; }
 
   Expected<std::string> read(const std::string& path, std::int64_t most_bytes) override {
     if (auto checked = check_path(path); !checked) return tl::unexpected<Error>(checked.error());

@@ -34,6 +34,8 @@ class Repository {
   virtual ~Repository() = default;
 
   virtual const std::string& id() const = 0;
+  // That the revision means; empty before the Hub has said it.
+  virtual const std::string& commit() const = 0;
 
   // The whole of a file. ErrorCode::not_found: the model or the file does not exist; invalid_argument: it is not to be
   // had without a token or an agreement; too_large: it has more than `most_bytes`; io: nobody answered, or offline.

@@ -64,6 +64,7 @@ struct TextbookAnswer {
   std::vector<TextbookLine> lines;
   std::optional<TextbookModel> model;
   std::vector<Message> warnings;
+  bool only = false;  // one line was asked for
 };
 
 // The lines alone, under a heading.

@@ -29,6 +29,16 @@ std::vector<std::string> sources_of(const std::vector<TextbookLine>& lines) {
   return out;
 }
 
+// "weights: 28.00 GB, 26.08 GiB", and how.
+void write_alone(TextPage& page, const TextbookLine& line) {
+  const bool bytes = line.unit == TextbookUnit::bytes;
+  page.line(page.say(line.title) + ": " +
+            (bytes ? fmt::format("{:.2f} GB, {}", line.value / kGiga, format_bytes(whole(line.value)))
+                   : with_separators(whole(line.value))));
+  page.paragraph(line.formula, 2);
+  page.paragraph(page.toned(line.source, TextPage::Tone::faint), 2);
+}
+
 void write_model(TextPage& page, const TextbookModel& model) {
   page.heading(Text::textbook_full);
   page.paragraph(
@@ -60,6 +70,10 @@ void write_textbook(TextPage& page, const std::vector<TextbookLine>& lines) {
 
 std::string textbook_text(const TextbookAnswer& answer, const TextStyle& style) {
   TextPage page(style);
+  if (answer.only) {
+    for (const TextbookLine& line : answer.lines) write_alone(page, line);
+    return page.take();
+  }
   if (answer.question.parameters) {
     page.line(page.toned(page.say(Message{Text::textbook_title,
                                           {{"size", answer.size},

@@ -23,14 +23,26 @@ inline std::vector<std::string> words_of(const std::string& line) {
   return out;
 }
 
-inline Captured run(const std::vector<std::string>& words, const cli::Surroundings& surroundings = {}) {
+// The real ones, but no test asks the Hub.
+inline cli::Files files() {
+  cli::Files out = cli::real_files();
+  out.repository = [](const std::string& id) {
+    hub::Settings offline;
+    offline.offline = true;
+    return hub::open_repository(id, offline);
+  };
+  return out;
+}
+
+inline Captured run(const std::vector<std::string>& words, const cli::Surroundings& surroundings = {},
+                    const cli::Files& seen = files()) {
   Captured out;
   const cli::Streams streams{[&](std::string_view text) -> Expected<void> {
                                out.out += text;
                                return {};
                              },
                              [&](std::string_view text) { out.err += text; }, surroundings};
-  out.status = cli::run(words, streams, cli::real_files());
+  out.status = cli::run(words, streams, seen);
   return out;
 }
 

@@ -55,6 +55,9 @@ constexpr Wrong kWords[] = {
     {"textbook gpt2", "gpt2: is no size; write one such as 7B or 350M"},
     {"7B --matrix 1024 --lora 8", "--matrix: '1024' is no shape; write one such as 1024x512"},
     {"7B --matrix 1024x512", "--matrix: is what an adapter is added to; give its rank with --lora"},
+    {"7B --only cache",
+     "--only: 'cache' is none of the lines; here they are weights, serving_1.2, serving_1.3, training_16, training_20, "
+     "training_units, training_units_kernels, activations, sample, parameters_by_shape, kv_cache"},
     {"7B --layers 0", "--layers: '0' is not a whole number from 1 to 100000"},
     {"7B --gpu a100,h100", "--gpu: the formulas know equal cards only; name one kind"},
     {"train", "MODEL: missing; write `ullage train MODEL`"},
@@ -140,7 +143,8 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --gpus 2", "--gpus: training on several GPUs is not in this version"},
     {"train gpt2 --gpu 8xh100", "--gpu: training on several GPUs is not in this version"},
     {"train gpt2 --gpu local",
-     "--gpu local: there is no NVIDIA driver here (libnvidia-ml.so.1); name the card instead (`ullage gpus` lists all)"},
+     "--gpu local: there is no NVIDIA driver here (libnvidia-ml.so.1); name the card instead (`ullage gpus` lists "
+     "all)"},
     {"train gpt2 --torch 2.1", "--torch: 2.1 is not in this version; known is 2.14"},
     {"train gpt2 --transformers 4.40", "--transformers: 4.40 is not in this version; known is 5.12"},
     {"train net.gguf", "net.gguf: reading GGUF files is not in this version"},
@@ -214,8 +218,9 @@ constexpr Wrong kValues[] = {
     {"train gpt2 --gpu 0xh100", "--gpu: '0xh100' names 0 devices; expected 1 to 1000000"},
     {"train gtp2", "MODEL: no model named 'gtp2' in the catalogue; did you mean gpt2? `ullage models` lists all"},
     {"train some-org/some-unheard-of-net",
-     "MODEL: no model named 'some-org/some-unheard-of-net' in the catalogue; `ullage models` lists all; fetching from "
-     "the Hub is not in this version"},
+     "MODEL: no model named 'some-org/some-unheard-of-net' in the catalogue; `ullage models` lists all; the Hub: "
+     "some-org/some-unheard-of-net/config.json: is not on this machine, and HF_HUB_OFFLINE forbids to fetch it; unset "
+     "that"},
     {"gpus --sort size", "--sort: 'size' is not one of id, name, memory, usable, bandwidth, bf16, year, tdp"},
 };
 

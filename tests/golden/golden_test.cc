@@ -58,6 +58,7 @@ constexpr Golden kGoldens[] = {
     {"textbook.txt", "70B --quantization int4 --gpu a100-sxm-80gb --gpus 8"},
     {"textbook-zh.txt", "7B --dtype fp32 --gpu v100-pcie-32gb --lang zh"},
     {"textbook.json", "7B --json"},
+    {"textbook-only.txt", "7.5B --gpus 64 --only zero_1"},
     {"models-gpt2.txt", "models gpt2"},
     {"models-gpt2.json", "models gpt2 --json"},
     {"models-mistral-zh.txt", "models --model-type mistral --lang zh"},

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "hub/loopback_server.h"
+#include "support/loopback_server.h"
 
 namespace ullage::hub {
 namespace {

@@ -1,4 +1,4 @@
-#include "hub/loopback_server.h"
+#include "support/loopback_server.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
