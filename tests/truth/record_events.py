@@ -34,21 +34,13 @@ import torchvision
 import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
-from storage_watch import StorageWatch
+from storage_watch import StorageWatch, describe
 from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, configuration, device_of, inputs, language_loss,
                            language_model, parse_options)
 from vision_inputs import VISION_LANGUAGE
 
 ATTENTION = {"cuda": F.scaled_dot_product_attention, "cpu": torch._C._nn.scaled_dot_product_attention}
 even_routing.install()
-SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "b8",
-         "uint64": "u64", "float64": "f64"}
-
-
-def describe(tensor):
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return f"{SHORT.get(dtype, dtype)}[{','.join(map(str, tensor.shape))}]"
-
 
 def play(model, o, watch, on_mark):
     if isinstance(model, str):

@@ -7,7 +7,14 @@ from torch.utils._pytree import tree_leaves
 
 from known_values import Values
 
+SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "b8",
+         "uint64": "u64", "float64": "f64"}
 BLOCK = 512  # bytes; PyTorch's caching allocator rounds each request up to this
+
+
+def describe(tensor):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{SHORT.get(dtype, dtype)}[{','.join(map(str, tensor.shape))}]"
 
 
 def in_blocks(size):
