@@ -17,6 +17,7 @@ struct Invocation {
 };
 
 Expected<int> train_command(const Invocation& invocation);
+Expected<int> serve_command(const Invocation& invocation);
 Expected<int> inspect_command(const Invocation& invocation);
 Expected<int> models_command(const Invocation& invocation);
 Expected<int> gpus_command(const Invocation& invocation);

@@ -24,6 +24,10 @@ constexpr std::string_view kComponents =
     "parameters|gradients|optimizer|buffers|inputs|activations|temporaries|workspace|context|libraries|fragmentation|"
     "cached|unattributed";
 
+constexpr std::string_view kServeComponents =
+    "parameters|buffers|inputs|kv_cache|activations|temporaries|workspace|context|libraries|fragmentation|cached|"
+    "unattributed";
+
 constexpr OptionSpec kTrain[] = {
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_gpus},
@@ -84,6 +88,45 @@ constexpr std::string_view kTrainLater =
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
+
+constexpr OptionSpec kServe[] = {
+    {"--engine", "transformers", Text::opt_serve_engine, "transformers",
+     "vllm|sglang|llama.cpp|ollama|tensorrt-llm|mindie"},
+    {"--gpu", "GPU", Text::opt_gpu},
+    {"--gpus", "N", Text::opt_gpus},
+    {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
+    {"--used", "SIZE", Text::opt_used},
+    {"--alloc-conf", "KEY:VALUE,…", Text::opt_alloc_conf},
+    {"--batch", "B", Text::opt_batch},
+    {"--seq-len", "S", Text::opt_prompt},
+    {"--new-tokens", "N", Text::opt_new_tokens},
+    {"--dtype", "bf16|fp16|fp32", Text::opt_dtype, "bf16|fp16|fp32|bfloat16|float16|float32|half"},
+    {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
+    {"--cache", "dynamic|static", Text::opt_cache, "dynamic|static", "quantized"},
+    {"--kernels", "cuda|cuda-traced", Text::opt_kernels, "cuda|cuda-traced"},
+    {"--torch", "V", Text::opt_torch},
+    {"--transformers", "V", Text::opt_transformers},
+    {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+    {"--html", "FILE", Text::opt_html},
+    {"--why", "[COMPONENT]", Text::opt_why, kServeComponents},
+    {"--require-fit", "", Text::opt_require_fit},
+};
+
+// Those of other engines.
+constexpr std::string_view kServeLater =
+    "--engine-version --input-len --output-len --concurrency --quantization --device-map --sweep --timeline "
+    "--max-model-len --gpu-memory-utilization --kv-cache-memory-bytes --max-num-batched-tokens --max-num-seqs "
+    "--kv-cache-dtype --block-size --enforce-eager --enable-prefix-caching --tensor-parallel-size "
+    "--pipeline-parallel-size --data-parallel-size --enable-expert-parallel --decode-context-parallel-size "
+    "--speculative-config --enable-lora --max-loras --max-lora-rank --limit-mm-per-prompt --cudagraph-capture-sizes "
+    "--cpu-offload-gb --env --tp --pp --dp --ep --context-length --mem-fraction-static --chunked-prefill-size "
+    "--max-running-requests --max-total-tokens --cuda-graph-max-bs --page-size --enable-dp-attention "
+    "--attention-backend --speculative-algorithm --kt-num-gpu-experts -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "
+    "-ot -dev --cpu-moe --n-cpu-moe -nkvo --swa-full --kv-unified --no-mmap --mmproj --no-mmproj-offload --spec-type "
+    "--draft-max -md -ngld -mla -amb -fmoe --backend --type --mmproj-type --max_batch_size --max_input_len "
+    "--max_output_len --max_num_tokens --max_beam_width --tokens_per_block --kv_cache_free_gpu_mem_fraction "
+    "--npu-mem-size --cache-block-size --max-seq-len --max-input-token-len --max-iter-times --max-prefill-batch-size "
+    "--world-size";
 
 constexpr OptionSpec kInspect[] = {
     {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},
@@ -150,6 +193,7 @@ constexpr OptionSpec kTextbook[] = {
 
 constexpr CommandSpec kCommands[] = {
     {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
+    {"serve", "MODEL", false, Text::cmd_serve, kServe, kServeLater},
     {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, "--checkpoint"},
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},

@@ -3,9 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 
-#include "cli/device_options.h"
+#include "cli/answer.h"
 #include "engines/pytorch/workspaces.h"
 #include "hardware/process_memory.h"
 #include "report/train_report.h"
@@ -16,16 +15,6 @@ namespace {
 // From the third micro-batch on each does what the second did: gradients exist and are added to. Further ones add
 // work and no memory, so they are counted instead of simulated.
 constexpr std::int64_t kSimulatedMicroBatches = 3;
-
-void append(std::vector<report::Message>& to, std::vector<report::Message> more) {
-  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
-
-// What decides which kernels run; a card that nobody knows is one that runs them all.
-tensor::Capability capability_of(const ChosenDevice& device) {
-  if (!device.gpu || !device.gpu->compute_capability) return {};
-  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
-}
 
 // One step with what a real card adds to the operators' own allocations.
 Expected<engines::pytorch::TrainRun> simulate(const model::Architecture& architecture,
@@ -93,11 +82,6 @@ Expected<void> check_card(const engines::pytorch::TrainOptions& options, const C
   return fail(ErrorCode::invalid_argument, "--attention",
               fmt::format("flash needs compute capability 8.0 and {} has {}; use sdpa", device.gpu->name,
                           hardware::to_string(*device.gpu->compute_capability)));
-}
-
-Expected<void> check_require_fit(const Arguments& arguments) {
-  if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
-  return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/code_options.h"
 #include "cli/optimizer_options.h"
 #include "cli/tuning_options.h"
+#include "cli/versions.h"
 
 namespace ullage::cli {
 namespace {
@@ -21,9 +22,6 @@ constexpr std::int64_t kMostSamples = 1 << 20;
 constexpr std::int64_t kMostTokens = 1 << 26;
 constexpr std::int64_t kMostPixels = 1 << 16;
 constexpr std::int64_t kDefaultTokens = 2048;
-// The versions whose behaviour was recorded; others may differ.
-constexpr std::string_view kTorch = "2.14";
-constexpr std::string_view kTransformers = "5.12";
 
 template <class E>
 struct Named {
@@ -106,13 +104,6 @@ Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model
   if (arguments.text("--attention", "eager") == "eager") return pt::AttentionImpl::eager;
   return fail(ErrorCode::invalid_argument, "--attention",
               fmt::format("transformers' {} has eager attention only; use eager", architecture.family));
-}
-
-Expected<void> check_version(const Arguments& arguments, std::string_view option, std::string_view known) {
-  const std::string given = arguments.text(option, known);
-  if (given == known || given.starts_with(std::string(known) + ".")) return {};
-  return fail(ErrorCode::unsupported, std::string(option),
-              fmt::format("{} is not in this version; known is {}", given.substr(0, 40), known));
 }
 
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
@@ -207,7 +198,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                                  const pt::TrainOptions& o) {
   std::vector<Setting> out{{"engine", std::string("pytorch")},
                            {"modules", std::string(architecture.is_module_tree() ? "torchvision" : "transformers")},
-                           {"torch", std::string(kTorch)},
+                           {"torch", std::string(kTorchVersion)},
 
                            {"kernels", a.text("--kernels", "cuda")},
                            {"gpus", std::int64_t{1}},
@@ -216,7 +207,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
     out[1].value = std::string(o.code->name);
     out.insert(out.begin() + 2, {"modules_version", std::string(o.code->version)});
   } else if (!architecture.is_module_tree()) {
-    out.insert(out.begin() + 3, {"transformers", std::string(kTransformers)});
+    out.insert(out.begin() + 3, {"transformers", std::string(kTransformersVersion)});
   }
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
@@ -332,8 +323,8 @@ Expected<void> check_load(const Arguments& arguments) {
 }
 
 Expected<void> check_all(const Arguments& arguments, const model::Architecture& architecture) {
-  return check_version(arguments, "--torch", kTorch)
-      .and_then([&] { return check_version(arguments, "--transformers", kTransformers); })
+  return check_version(arguments, "--torch", kTorchVersion)
+      .and_then([&] { return check_version(arguments, "--transformers", kTransformersVersion); })
       .and_then([&] { return check_belongs(arguments, architecture); })
       .and_then([&] { return check_loss(arguments, architecture); })
       .and_then([&] { return check_load(arguments); })

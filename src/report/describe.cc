@@ -62,6 +62,11 @@ constexpr PhaseText kPhases[] = {
     {"after_backward", Text::phase_after_backward},
     {"after_step", Text::phase_after_step},
     {"peak", Text::phase_peak},
+    {"before_prefill", Text::phase_before_prefill},
+    {"prefill_peak", Text::phase_prefill_peak},
+    {"after_prefill", Text::phase_after_prefill},
+    {"decode_peak", Text::phase_decode_peak},
+    {"after_decode", Text::phase_after_decode},
 };
 
 }  // namespace

@@ -24,8 +24,10 @@ std::string shown(const Setting& setting) {
 }  // namespace
 
 Message title_of(const Prediction& p) {
-  if (p.device.name.empty()) return {Text::title_train, {{"model", p.model.name}}};
-  return {Text::title_train_on, {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
+  const bool serves = p.serve.has_value();
+  if (p.device.name.empty()) return {serves ? Text::title_serve : Text::title_train, {{"model", p.model.name}}};
+  return {serves ? Text::title_serve_on : Text::title_train_on,
+          {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
 }
 
 Message verdict_of(const Prediction& p) {

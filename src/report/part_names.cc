@@ -12,7 +12,7 @@ using memory::Component;
 // These carry a name of their own; other blocks are named after the operator that made them.
 bool has_own_name(Component component) {
   return component == Component::parameters || component == Component::optimizer || component == Component::buffers ||
-         component == Component::inputs;
+         component == Component::inputs || component == Component::kv_cache;
 }
 
 }  // namespace

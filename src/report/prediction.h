@@ -134,6 +134,16 @@ struct Host {
   Message rule;
 };
 
+// What an engine that serves has beside its peak, on each card.
+struct ServeFacts {
+  std::int64_t weights_bytes = 0;  // with the model's buffers
+  std::int64_t kv_bytes = 0;       // when all tokens are there
+  std::int64_t kv_bytes_per_token = 0;
+  std::int64_t kv_tokens = 0;              // of all sequences
+  std::int64_t activation_peak_bytes = 0;  // at the peak, beside weights and cache
+  std::optional<std::int64_t> context_bytes;
+};
+
 struct Prediction {
   std::string command;
   ModelFacts model;
@@ -146,6 +156,7 @@ struct Prediction {
   std::vector<LayerLine> layers;          // the same bytes by layer
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
+  std::optional<ServeFacts> serve;   // of `serve`
   std::optional<Host> host;          // where it was asked how the weights arrive
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only

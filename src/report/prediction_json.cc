@@ -133,6 +133,22 @@ Json work_json(const Work& w) {
           {"optimizer_flops", whole(w.optimizer_flops)}};
 }
 
+// What this engine has not is null.
+void add_serve(Json& out, const ServeFacts& s) {
+  out["weights_bytes"] = s.weights_bytes;
+  out["weights_load_peak_bytes"] = nullptr;
+  out["kv"] = {{"bytes", s.kv_bytes},       {"bytes_per_token", s.kv_bytes_per_token},
+               {"tokens", s.kv_tokens},     {"tokens_printed", nullptr},
+               {"blocks", nullptr},         {"block_size", nullptr},
+               {"max_concurrency", nullptr}};
+  out["activation_peak_bytes"] = s.activation_peak_bytes;
+  out["context_bytes"] = or_null(s.context_bytes);
+  out["non_torch_bytes"] = nullptr;
+  out["cuda_graph_bytes"] = nullptr;
+  out["cuda_graph_estimate_bytes"] = nullptr;
+  out["buffers"] = nullptr;
+}
+
 Json full_json(const std::optional<FullCardLine>& full) {
   if (!full) return nullptr;
   return {{"message", full->message},
@@ -193,6 +209,7 @@ Json prediction_document(const Prediction& p) {
   out["speed"] = nullptr;
   out["advice"] = advice_json(p.advice);
   if (!p.textbook.empty()) out["textbook"] = textbook_lines_json(p.textbook);
+  if (p.serve) add_serve(out, *p.serve);
   out["assumptions"] = messages_json(p.assumptions);
   out["warnings"] = messages_json(p.warnings);
   return out;

@@ -78,6 +78,7 @@ Text sum_rule(Component component) {
     case Component::buffers: return Text::why_buffers;
     case Component::inputs: return Text::why_inputs;
     case Component::workspace: return Text::why_workspace;
+    case Component::kv_cache: return Text::why_kv_cache;
     case Component::activations: return Text::why_activations;
     default: return Text::why_temporaries;
   }

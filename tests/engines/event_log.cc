@@ -135,6 +135,25 @@ TrainOptions read_options(const std::string& line) {
   return o;
 }
 
+// Options of `ullage serve`.
+engines::transformers::ServeOptions read_serving(const std::string& line) {
+  engines::transformers::ServeOptions o;
+  o.kernels = Kernels::cuda_traced;
+  std::istringstream in(line);
+  std::string key;
+  std::string value;
+  while (in >> key >> value) {
+    if (key == "--batch") o.batch = std::stoll(value);
+    else if (key == "--seq-len") o.seq_len = std::stoll(value);
+    else if (key == "--new-tokens") o.new_tokens = std::stoll(value);
+    else if (key == "--dtype") o.dtype = *parse_dtype(value);
+    else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
+    else if (key == "--cache") o.cache = engines::transformers::CacheKind::fixed;
+    else ADD_FAILURE() << "unknown option in a recorded log: " << key;
+  }
+  return o;
+}
+
 void read_header(EventLog& log, const std::string& line) {
   std::istringstream in(line);
   std::string hash;
@@ -143,7 +162,9 @@ void read_header(EventLog& log, const std::string& line) {
   std::string rest;
   std::getline(in >> std::ws, rest);
   if (key == "model") log.model = rest;
-  if (key == "args") log.options = read_options(rest);
+  const bool generates = rest.starts_with("--batch ");
+  if (key == "args" && generates) log.serving = read_serving(rest);
+  if (key == "args" && !generates) log.options = read_options(rest);
   if (key == "peak") log.peak = std::stoll(rest);
   if (key == "peak_blocks") log.peak_blocks = std::stoll(rest);
 }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "engines/pytorch/options.h"
+#include "engines/transformers/options.h"
 
 namespace ullage::testing {
 
@@ -27,6 +28,7 @@ struct PhaseLine {
 struct EventLog {
   std::string model;  // JSON, or a torchvision name
   engines::pytorch::TrainOptions options;
+  engines::transformers::ServeOptions serving;  // of a log of generation, instead
   std::int64_t peak = 0;
   std::int64_t peak_blocks = 0;
   std::vector<PhaseLine> phases;

@@ -1,5 +1,6 @@
 // Masks and attention functions of transformers 5.12 (masking_utils.py, integrations/sdpa_attention.py, the eager
 // functions of the model files).
+#include "engines/pytorch/causal_mask.h"
 #include "engines/pytorch/transformers_modules.h"
 #include "tensor/autocast.h"
 
@@ -25,63 +26,6 @@ Tensor repeat_kv(Tensor x_in, std::int64_t times) {
 using Window = std::optional<std::int64_t>;
 
 bool window_matters(Window window, std::int64_t seq) { return window && *window <= seq; }
-
-// The functions below make 0-dimensional and broadcast truth values as and_masks() does: it starts from a single one.
-
-// Ahead of the query, or further back than the window reaches: [1, 1, seq, seq].
-Tensor within_window(t::Context& context, const Dims& square) {
-  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
-  Tensor condition;
-  {
-    const Tensor oldest = t::empty(context, Op::sub, {1, 1, square[2], 1}, DType::i64);
-    condition = t::empty(context, Op::compare, square, DType::boolean);
-  }
-  result = t::empty(context, Op::logical_and, square, DType::boolean);
-  condition.reset();
-  condition = t::empty(context, Op::compare, square, DType::boolean);
-  return t::empty(context, Op::logical_and, square, DType::boolean);
-}
-
-// Not ahead of the query, and a token that counts: [batch, 1, seq, seq].
-Tensor unpadded(t::Context& context, std::int64_t batch, const Dims& square) {
-  Tensor result = t::empty(context, Op::ones_like, {}, DType::boolean);
-  {
-    const Tensor condition = t::empty(context, Op::compare, square, DType::boolean);
-    result = t::empty(context, Op::logical_and, square, DType::boolean);
-  }
-  const Tensor counts = t::empty(context, Op::index, {batch, 1, 1, square[3]}, DType::boolean);
-  return t::empty(context, Op::logical_and, {batch, 1, square[2], square[3]}, DType::boolean);
-}
-
-// Not ahead of the query, and what a function of the model's own says (always yes), by vmap: one index of each
-// dimension at a time, so that results have those dimensions alone that were used.
-Tensor by_vmap(t::Context& context, const Dims& square) {
-  const Dims plane{square[2], square[3]};
-  Tensor result = t::empty(context, Op::ones_like, {square[2]}, DType::boolean);
-  {
-    const Tensor condition = t::empty(context, Op::compare, plane, DType::boolean);
-    result = t::empty(context, Op::logical_and, plane, DType::boolean);
-  }
-  const Tensor yes = t::empty(context, Op::cast, {}, DType::boolean);
-  result = t::empty(context, Op::logical_and, plane, DType::boolean);
-  return t::view(std::move(result), square);
-}
-
-// Whether a query may look at a key, from index arithmetic: [1 or batch, 1, seq, keys].
-Tensor allowed(t::Context& context, Window window, const model::MaskSource& source, std::int64_t batch,
-               std::int64_t seq, std::int64_t keys) {
-  const Dims square{1, 1, seq, keys};
-  const Tensor batch_index = t::empty(context, Op::arange, {batch}, DType::i64);
-  const Tensor head_index = t::empty(context, Op::arange, {1}, DType::i64);
-  Tensor query_index = t::empty(context, Op::arange, {seq}, DType::i64);
-  query_index = t::add_scalar(std::move(query_index));
-  Tensor key_index = t::empty(context, Op::arange, {keys}, DType::i64);
-  key_index = t::add_scalar(std::move(key_index));
-  if (source.more_functions) return by_vmap(context, square);
-  if (source.padding) return unpadded(context, batch, square);
-  if (window) return within_window(context, square);
-  return t::empty(context, Op::compare, square, DType::boolean);
-}
 
 // find_packed_sequence_indices: differences of neighbouring positions, compared and summed up, only to learn that the
 // batch holds one sequence a row. It asks for a value, so on fake tensors it is skipped.
@@ -123,7 +67,7 @@ Tensor TransformersModules::causal_mask(Window window, const Tensor& hidden, mod
     return {};
   }
   if (goes_without_mask(window, source, seq)) return {};
-  Tensor mask = allowed(context_, window, source, batch, seq, keys);
+  Tensor mask = allowed_keys(context_, window, source, {batch, seq, keys});
   if (!makes_eager_mask(source)) return t::expand(std::move(mask), {batch, 1, seq, keys});
   const Tensor zero = t::empty(context_, Op::cast, {}, hidden.dtype());
   const Tensor lowest = t::empty(context_, Op::empty, {}, hidden.dtype());

@@ -76,11 +76,11 @@ class TransformersModules : public model::Modules {
   NameId scope(model::ParameterRef ref) const { return ref ? state_.module(ref, context_.layer) : context_.module; }
   ModelState& state() const { return state_; }
   const TrainOptions& options() const { return options_; }
-
- private:
   bool makes_eager_mask(const model::MaskSource& source) const {
     return source.eager_only || options_.attention == AttentionImpl::eager;
   }
+
+ private:
   bool goes_without_mask(std::optional<std::int64_t> window, const model::MaskSource& source, std::int64_t seq);
   tensor::Tensor adapted_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
   tensor::Tensor scaled_linear(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);

@@ -1,0 +1,21 @@
+#include "cli/answer.h"
+
+#include <iterator>
+
+namespace ullage::cli {
+
+void append(std::vector<report::Message>& to, std::vector<report::Message> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+tensor::Capability capability_of(const ChosenDevice& device) {
+  if (!device.gpu || !device.gpu->compute_capability) return {};
+  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
+}
+
+Expected<void> check_require_fit(const Arguments& arguments) {
+  if (!arguments.has("--require-fit") || arguments.has("--gpu")) return {};
+  return fail(ErrorCode::invalid_argument, "--require-fit", "nothing to fit into; name a card with --gpu");
+}
+
+}  // namespace ullage::cli
