@@ -48,6 +48,21 @@ Expected<pt::TrainOptions> forward_options(const Arguments& arguments, const mod
   return out;
 }
 
+// Recurrent states stay in the model's type.
+Expected<model::CacheTypes> cache_types_of(const Arguments& arguments, DType dtype) {
+  model::CacheTypes out = model::cache_types(dtype);
+  if (!arguments.has("--kv-cache-dtype")) return out;
+  const std::string given = arguments.text("--kv-cache-dtype");
+  const auto type = model::parse_cache_type(given);
+  if (!type)
+    return fail(ErrorCode::invalid_argument, "--kv-cache-dtype",
+                fmt::format("'{}' is no type of a cache; choose fp32, fp16, bf16, fp8, int8, q8_0, q5_1, q5_0, q4_1, "
+                            "q4_0 or iq4_nl",
+                            given.substr(0, 40)));
+  out.keys = out.values = *type;
+  return out;
+}
+
 // Of an outline nothing is run.
 Expected<report::Inspection> inspect_outline(const Invocation& call, const LoadedModel& loaded, DType dtype) {
   for (const char* option : {"--seq-len", "--image-size"}) {
@@ -60,7 +75,10 @@ Expected<report::Inspection> inspect_outline(const Invocation& call, const Loade
                 "weights are floating-point numbers; choose fp32, bf16 or fp16");
   pt::TrainOptions options;
   options.dtype = dtype;
+  const auto types = cache_types_of(call.arguments, dtype);
+  if (!types) return tl::unexpected<Error>(types.error());
   report::Inspection out = report::inspect(loaded.architecture, options, nullptr);
+  out.cache = report::cache_facts(loaded.architecture, *types);
   out.assumptions = loaded.assumptions;
   out.warnings = loaded.warnings;
   return out;
@@ -76,6 +94,9 @@ Expected<report::Inspection> inspect_model(const Invocation& call, DType dtype) 
   const auto run = pt::run_train_step(loaded->architecture, *options);
   if (!run) return tl::unexpected<Error>(run.error());
   report::Inspection out = report::inspect(loaded->architecture, *options, &*run);
+  const auto types = cache_types_of(call.arguments, dtype);
+  if (!types) return tl::unexpected<Error>(types.error());
+  out.cache = report::cache_facts(loaded->architecture, *types);
   out.assumptions = loaded->assumptions;
   out.assumptions.push_back({report::Text::assume_one_forward, {}});
   out.warnings = loaded->warnings;

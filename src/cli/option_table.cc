@@ -129,8 +129,11 @@ constexpr std::string_view kServeLater =
     "--world-size";
 
 constexpr OptionSpec kInspect[] = {
-    {"--dtype", "fp32|bf16|…", Text::opt_dtype},         {"--seq-len", "S", Text::opt_inspect_seq_len},
-    {"--image-size", "N", Text::opt_image_size},         {"--tensor", "AxBxC", Text::opt_tensor},
+    {"--dtype", "fp32|bf16|…", Text::opt_dtype},
+    {"--seq-len", "S", Text::opt_inspect_seq_len},
+    {"--image-size", "N", Text::opt_image_size},
+    {"--tensor", "AxBxC", Text::opt_tensor},
+    {"--kv-cache-dtype", "fp8|q8_0|…", Text::opt_kv_cache_dtype},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
 };
 

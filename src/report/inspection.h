@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "engines/pytorch/train.h"
 #include "model/architecture.h"
+#include "report/cache_facts.h"
 #include "report/messages.h"
 #include "report/prediction.h"
 #include "report/text_style.h"
@@ -55,6 +56,7 @@ struct Inspection {
   std::vector<LayerGroup> layers;
   std::vector<ParameterLine> parameters;
   std::vector<ModuleLine> modules;
+  CacheFacts cache;
   std::optional<std::int64_t> flops;  // none: the outline alone is known
   std::optional<std::int64_t> macs;
   std::vector<Message> assumptions;

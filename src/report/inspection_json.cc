@@ -77,6 +77,7 @@ std::string inspection_json(const Inspection& i) {
   out["layers"] = layers_json(i.layers);
   out["parameters"] = parameters_json(i);
   out["modules"] = modules_json(i);
+  out["cache"] = cache_json(i.cache);
   out["assumptions"] = messages_json(i.assumptions);
   out["warnings"] = messages_json(i.warnings);
   return printed(out);

@@ -96,6 +96,7 @@ std::string inspection_text(const Inspection& i, const TextStyle& style) {
   write_header(page, i);
   if (style.detail == Detail::quiet) return page.take();
   write_layers(page, i);
+  write_cache(page, i.cache);
   write_modules(page, i);
   write_parameters(page, i);
   write_messages(page, Text::heading_warnings, i.warnings);
