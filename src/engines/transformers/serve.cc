@@ -22,7 +22,11 @@ using t::Tensor;
 namespace {
 
 // Recorded, by the number of tokens that fit the window and more than that.
-constexpr std::array<std::string_view, 1> kRecorded{"llama"};
+constexpr std::array<std::string_view, 31> kRecorded{
+    "cohere",  "cohere2",   "deepseek_v2", "deepseek_v3", "exaone4",    "gemma",   "gemma2",     "gemma3_text",
+    "glm4",    "glm4_moe",  "gpt_neox",    "granite",     "granitemoe", "llama",   "minimax_m2", "mistral",
+    "mixtral", "olmo",      "olmo2",       "olmo3",       "olmoe",      "opt",     "phi",        "phi3",
+    "qwen2",   "qwen2_moe", "qwen3",       "qwen3_moe",   "seed_oss",   "smollm3", "stablelm"};
 
 // Steps at either end that are run where those in the middle are not.
 constexpr std::int64_t kStepsAtEnds = 3;

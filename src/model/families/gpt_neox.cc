@@ -74,8 +74,9 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const R
   std::vector<Tensor> parts = tensor::split(fused, a.head_dim, -1);
   Tensor query = std::move(parts[0]);
   Tensor key = std::move(parts[1]);
-  const Tensor value = std::move(parts[2]);
+  Tensor value = std::move(parts[2]);
   apply_rotary(m, query, key, rotary);
+  m.extend_past(key, value);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));

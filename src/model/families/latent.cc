@@ -99,8 +99,10 @@ AttentionOutput latent_attention(Modules& m, const Attention& a, Tensor hidden, 
   m.apply_rotary(q.second, k.second, rotary);
   k.second = tensor::expand(k.second, {batch, a.heads, seq, latent.rope_dim});
   const Tensor query = tensor::cat({q.first, q.second}, -1);
-  const Tensor key = tensor::cat({k.first, k.second}, -1);
-  AttentionOutput attended = m.attention(a, query, key, kv.second, mask);
+  Tensor key = tensor::cat({k.first, k.second}, -1);
+  Tensor value = kv.second;
+  m.extend_past(key, value);
+  AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * latent.value_dim});
   out = tensor::contiguous(std::move(out));
   out = call([&](Tensor x) { return m.linear(a.o, x); }, out);

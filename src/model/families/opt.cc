@@ -70,6 +70,7 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, Tensor 
   Tensor value = call([&](Tensor x) { return m.linear(a.v, x); }, hidden);
   key = heads_first(std::move(key), a);
   value = heads_first(std::move(value), a);
+  m.extend_past(key, value);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));

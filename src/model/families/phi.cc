@@ -86,7 +86,7 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const R
   };
   Tensor query = project(a.q, a.heads);
   Tensor key = project(a.k, a.kv_heads);
-  const Tensor value = project(a.v, a.kv_heads);
+  Tensor value = project(a.v, a.kv_heads);
   if (a.q_norm.weight) {
     query = call([&](Tensor x) { return m.norm(a.q_norm, x); }, query);
     key = call([&](Tensor x) { return m.norm(a.k_norm, x); }, key);
@@ -97,6 +97,7 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const R
   m.apply_rotary(q.turned, k.turned, rotary);
   query = tensor::cat({q.turned, q.passed}, -1);
   key = tensor::cat({k.turned, k.passed}, -1);
+  m.extend_past(key, value);
   AttentionOutput attended = m.attention(a, query, key, value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));
