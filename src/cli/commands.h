@@ -29,7 +29,10 @@ Expected<int> textbook_command(const Invocation& invocation);
 // What `ullage train …` predicts; `arguments` are those behind the word "train", parsed.
 Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files);
 
-// The same from the words of a command line, "train" first, as a case of the corpus has them.
+// The same with what is found in place of `max`, and with advice where it is wanted.
+Expected<report::Prediction> predict_with_all(const Arguments& arguments, const Files& files);
+
+// What the words of a command line ask for, "train" or "serve" first, as a case of the corpus has them.
 // ErrorCode::unsupported where they ask for what is not in this version.
 Expected<report::Prediction> predict(std::span<const std::string> words, const Files& files);
 

@@ -101,14 +101,8 @@ Expected<report::Prediction> predict_training(const Arguments& arguments, const 
   return answer_training(arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
 }
 
-Expected<report::Prediction> predict(std::span<const std::string> words, const Files& files) {
-  if (words.empty() || words.front() != "train") {
-    return not_in_this_version(words.empty() ? std::string("command") : words.front());
-  }
-  const auto arguments = parse_arguments(*find_command("train"), words.subspan(1));
-  if (!arguments) return tl::unexpected<Error>(arguments.error());
-  if (arguments->has("--help")) return fail(ErrorCode::invalid_argument, "--help", "asks for no prediction");
-  return answer_with_all(*arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
+Expected<report::Prediction> predict_with_all(const Arguments& arguments, const Files& files) {
+  return answer_with_all(arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
 }
 
 Expected<int> train_command(const Invocation& call) {

@@ -42,6 +42,12 @@ Tensor GeneratingModules::make_mask(std::optional<std::int64_t> window, std::int
   return t::empty(context(), Op::where, {batch, 1, seq, sizes.keys}, dtype);
 }
 
+Tensor GeneratingModules::experts(const model::Experts& module, Tensor x, Tensor chosen, Tensor weights) {
+  model::Experts run = module;
+  if (decodes_ && run.run == model::ExpertsRun::grouped) run.run = model::ExpertsRun::batched;
+  return TransformersModules::experts(run, std::move(x), std::move(chosen), std::move(weights));
+}
+
 Tensor GeneratingModules::causal_mask(std::optional<std::int64_t> window, const Tensor& hidden,
                                       model::MaskSource source) {
   if (masks_.empty()) return make_mask(window, hidden.size(0), hidden.size(1), hidden.dtype(), source);

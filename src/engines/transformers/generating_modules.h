@@ -22,6 +22,8 @@ class GeneratingModules : public pytorch::TransformersModules {
   }
   // Masks that are made before the forward pass, in the order of the Architecture's mask_windows.
   void give_masks(std::vector<tensor::Tensor> masks) { masks_ = std::move(masks); }
+  // From here on tokens come one by one.
+  void decode() { decodes_ = true; }
   tensor::Tensor make_mask(std::optional<std::int64_t> window, std::int64_t batch, std::int64_t seq, DType dtype,
                            model::MaskSource source);
 
@@ -30,6 +32,9 @@ class GeneratingModules : public pytorch::TransformersModules {
                              model::MaskSource source) override;
   void extend_past(tensor::Tensor& key, tensor::Tensor& value) override { cache_.update(context().layer, key, value); }
   void cache(const model::Attention&, tensor::Tensor&, tensor::Tensor&) override {}  // extend_past does
+  // _optimize_model_for_decode: what is grouped in prefill is batched behind it.
+  tensor::Tensor experts(const model::Experts& module, tensor::Tensor x, tensor::Tensor chosen,
+                         tensor::Tensor weights) override;
   tensor::Tensor dropout(double, tensor::Tensor x) override { return x; }
 
  private:
@@ -38,6 +43,7 @@ class GeneratingModules : public pytorch::TransformersModules {
 
   KeyValueCache& cache_;
   bool fixed_;
+  bool decodes_ = false;
   tensor::Tensor positions_;
   tensor::Tensor counts_;
   std::vector<tensor::Tensor> masks_;

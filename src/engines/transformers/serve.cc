@@ -21,12 +21,12 @@ using t::Tensor;
 
 namespace {
 
-// Recorded, by the number of tokens that fit the window and more than that.
+// Families whose generation equals a recording of the published class, event by event.
 constexpr std::array<std::string_view, 31> kRecorded{
-    "cohere",  "cohere2",   "deepseek_v2", "deepseek_v3", "exaone4",    "gemma",   "gemma2",     "gemma3_text",
-    "glm4",    "glm4_moe",  "gpt_neox",    "granite",     "granitemoe", "llama",   "minimax_m2", "mistral",
-    "mixtral", "olmo",      "olmo2",       "olmo3",       "olmoe",      "opt",     "phi",        "phi3",
-    "qwen2",   "qwen2_moe", "qwen3",       "qwen3_moe",   "seed_oss",   "smollm3", "stablelm"};
+    "cohere",    "cohere2",  "deepseek_v2", "deepseek_v3", "exaone4",    "gemma",    "gemma2",     "gemma3_text",
+    "glm4",      "glm4_moe", "gpt_neox",    "granite",     "granitemoe", "llama",    "minimax_m2", "mistral",
+    "mixtral",   "olmo",     "olmo2",       "olmo3",       "olmoe",      "phi",      "phi3",       "qwen2",
+    "qwen2_moe", "qwen3",    "qwen3_moe",   "seed_oss",    "smollm3",    "stablelm", "starcoder2"};
 
 // Steps at either end that are run where those in the middle are not.
 constexpr std::int64_t kStepsAtEnds = 3;
@@ -87,13 +87,17 @@ class Generation {
     return made;
   }
 
+  void compare_any(std::int64_t count) {
+    const Tensor equal = make(Op::compare, {count}, DType::boolean);
+    flag(Op::sum);
+  }
+
   // _prepare_special_tokens and what looks for padding; positions, of the tokens that count.
   void prepare_tokens() {
     for (Tensor& special : special_tokens_) special = make(Op::cast, {}, DType::i64);
-    for (const t::Dims& compared : {t::Dims{1}, t::Dims{1}, t::Dims{options_.batch}}) {
-      const Tensor equal = make(Op::compare, compared, DType::boolean);
-      flag(Op::sum);
-    }
+    compare_any(1);
+    compare_any(1);
+    if (options_.batch > 1) compare_any(options_.batch);  // several prompts may be padded on the wrong side
     const t::Dims all{options_.batch, options_.seq_len};
     {
       Tensor counted = make(Op::cumsum, all, DType::i64);
@@ -105,12 +109,20 @@ class Generation {
     unfinished_ = numbers(Op::ones_like);
   }
 
+  // create_masks_for_generate: one for each type of layer that there is.
   std::vector<Tensor> fixed_masks(std::int64_t seq) {
-    std::vector<Tensor> out;
-    if (options_.cache != CacheKind::fixed) return out;
+    if (options_.cache != CacheKind::fixed) return {};
     modules_.give({}, counts_);
-    for (const auto& window : architecture_.mask_windows)
-      out.push_back(modules_.make_mask(window, options_.batch, seq, options_.dtype, {}));
+    const std::size_t first = architecture_.kinds.front().attention.mask;
+    std::vector<Tensor> out(architecture_.mask_windows.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const bool used = std::any_of(architecture_.kinds.begin(), architecture_.kinds.end(),
+                                    [&](const model::LayerKind& kind) { return kind.attention.mask == i; });
+      if (used) out[i] = modules_.make_mask(architecture_.mask_windows[i], options_.batch, seq, options_.dtype, {});
+    }
+    for (Tensor& mask : out) {
+      if (!mask) mask = out[first];
+    }
     return out;
   }
 
@@ -155,6 +167,7 @@ class Generation {
     modules_.give({}, {});
     modules_.give_masks({});
     inputs_ = std::move(next);
+    modules_.decode();
     forward(inputs_);
     out_.after_decode = mark("after_decode");
   }
