@@ -191,6 +191,11 @@ constexpr OptionSpec kTextbook[] = {
     {"--ffn", "F", Text::opt_ffn},
     {"--lora", "R", Text::opt_textbook_lora},
     {"--matrix", "INxOUT", Text::opt_matrix},
+    {"--bytes-per-token", "N", Text::opt_bytes_per_token},
+    {"--cache-memory", "SIZE", Text::opt_cache_memory},
+    {"--block-size", "N", Text::opt_block_size},
+    {"--input-len", "N", Text::opt_input_len},
+    {"--output-len", "N", Text::opt_output_len},
     {"--only", "NAME", Text::opt_only},
 };
 

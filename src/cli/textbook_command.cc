@@ -21,6 +21,7 @@ constexpr std::int64_t kMostLayers = 100'000;
 constexpr std::int64_t kMostWidth = 1 << 24;
 constexpr std::int64_t kMostTokens = 1 << 26;
 constexpr std::int64_t kMostBatch = 1 << 20;
+constexpr std::int64_t kMostBytesPerToken = std::int64_t{1} << 30;
 constexpr std::int64_t kMostRank = 1 << 16;
 
 double bits_of(std::string_view type) {
@@ -60,13 +61,27 @@ Expected<void> take_counts(const Arguments& arguments, TextbookQuestion& q) {
     std::int64_t most;
     std::int64_t* to;
   };
-  const Count counts[] = {{"--layers", kMostLayers, &q.shape.layers},     {"--hidden", kMostWidth, &q.shape.hidden},
-                          {"--heads", kMostWidth, &q.shape.heads},        {"--ffn", kMostWidth, &q.shape.ffn},
-                          {"--micro-batch", kMostBatch, &q.micro_batch},  {"--seq-len", kMostTokens, &q.seq_len},
-                          {"--gpus", hardware::kMostDevices, &q.devices}, {"--lora", kMostRank, &q.lora_rank}};
+  const Count counts[] = {{"--layers", kMostLayers, &q.shape.layers},
+                          {"--hidden", kMostWidth, &q.shape.hidden},
+                          {"--heads", kMostWidth, &q.shape.heads},
+                          {"--ffn", kMostWidth, &q.shape.ffn},
+                          {"--micro-batch", kMostBatch, &q.micro_batch},
+                          {"--seq-len", kMostTokens, &q.seq_len},
+                          {"--bytes-per-token", kMostBytesPerToken, &q.bytes_per_token},
+                          {"--block-size", kMostTokens, &q.block_size},
+                          {"--input-len", kMostTokens, &q.input_len},
+                          {"--output-len", kMostTokens, &q.output_len},
+                          {"--gpus", hardware::kMostDevices, &q.devices},
+                          {"--lora", kMostRank, &q.lora_rank}};
   for (const Count& count : counts) {
     if (auto taken = take_count(arguments, count.option, count.most, *count.to); !taken) return taken;
   }
+  const auto cache = arguments.bytes("--cache-memory");
+  if (!cache) return tl::unexpected<Error>(cache.error());
+  q.cache_bytes = cache->value_or(0);
+  if (q.cache_bytes > 0 && q.bytes_per_token == 0)
+    return fail(ErrorCode::invalid_argument, "--cache-memory",
+                "is divided by what a token takes; give --bytes-per-token");
   return take_matrix(arguments, q);
 }
 
@@ -138,8 +153,7 @@ Expected<TextbookAnswer> textbook_answer(const Invocation& call) {
   out.lines = report::textbook_lines(out.question);
   if (out.lines.empty())
     return fail(ErrorCode::invalid_argument, "SIZE",
-                "missing; write one such as 7B, or --layers and --hidden, or "
-                "--matrix and --lora");
+                "missing; write one such as 7B, or --layers and --hidden, or --matrix and --lora");
   if (auto kept = keep_only(arguments, out); !kept) return tl::unexpected<Error>(kept.error());
   return out;
 }

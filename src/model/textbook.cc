@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/lines.h"
 #include "data/sizes.h"
 
@@ -71,6 +72,14 @@ double kv_cache(const Shape& shape, std::int64_t seq_len) {
 }
 
 std::int64_t lora_parameters(std::int64_t in, std::int64_t out, std::int64_t rank) { return rank * (in + out); }
+
+std::int64_t cache_blocks(std::int64_t cache_bytes, std::int64_t block_size, std::int64_t bytes_per_token) {
+  return cache_bytes / multiply_saturated(block_size, bytes_per_token);
+}
+
+std::int64_t request_blocks(std::int64_t input_len, std::int64_t output_len, std::int64_t block_size) {
+  return (input_len + block_size - 1) / block_size + (output_len + block_size - 1) / block_size;
+}
 
 std::int64_t cards(double bytes, double gigabytes_of_card) {
   return static_cast<std::int64_t>(std::ceil(bytes / (gigabytes_of_card * kGiga)));

@@ -61,6 +61,11 @@ double kv_cache(const Shape& shape, std::int64_t seq_len);
 // A count of parameters: r·(in + out).
 std::int64_t lora_parameters(std::int64_t in, std::int64_t out, std::int64_t rank);
 
+// Blocks of `block_size` tokens in a cache of `cache_bytes`, and those that one request needs, whose input and output
+// begin blocks of their own. Source: MindIE's guide to tuning, "Total Block Num" and "Block Num".
+std::int64_t cache_blocks(std::int64_t cache_bytes, std::int64_t block_size, std::int64_t bytes_per_token);
+std::int64_t request_blocks(std::int64_t input_len, std::int64_t output_len, std::int64_t block_size);
+
 // Cards whose printed gigabytes hold so many bytes, gigabytes taken as 10⁹.
 std::int64_t cards(double bytes, double gigabytes_of_card);
 

@@ -13,7 +13,7 @@
 
 namespace ullage::report {
 
-enum class TextbookUnit : std::uint8_t { bytes, parameters, cards, samples };
+enum class TextbookUnit : std::uint8_t { bytes, parameters, cards, samples, blocks, sequences };
 
 struct TextbookLine {
   std::string name;  // "weights": the same in every language
@@ -38,6 +38,11 @@ struct TextbookQuestion {
   std::int64_t micro_batch = 1;
   std::int64_t seq_len = 2048;
   std::optional<TextbookCard> card;
+  std::int64_t cache_bytes = 0;      // 0: not asked for
+  std::int64_t bytes_per_token = 0;  // of the cache
+  std::int64_t block_size = 128;     // tokens of a block, MindIE's default
+  std::int64_t input_len = 1024;
+  std::int64_t output_len = 1024;
   std::int64_t lora_rank = 0;  // 0: not asked for
   std::int64_t matrix_in = 0;  // that the adapter is added to
   std::int64_t matrix_out = 0;

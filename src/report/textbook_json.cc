@@ -11,6 +11,8 @@ std::string_view name_of(TextbookUnit unit) {
     case TextbookUnit::parameters: return "parameters";
     case TextbookUnit::cards: return "cards";
     case TextbookUnit::samples: return "samples";
+    case TextbookUnit::blocks: return "blocks";
+    case TextbookUnit::sequences: return "sequences";
   }
   return "";
 }

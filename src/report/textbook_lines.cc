@@ -19,6 +19,7 @@ constexpr const char* kPractice = "courses: at least 20 in practice; DeepSpeed a
 constexpr const char* kInterviews = "interview notes: 1 + 1 + 2 units of the weights";
 constexpr const char* kKaplan = "Kaplan et al., arXiv:2001.08361, table 1";
 constexpr const char* kKorthikanti = "Korthikanti et al., arXiv:2205.05198, equation 2";
+constexpr const char* kMindie = "MindIE's guide to tuning: Total Block Num, Block Num, maxBatchSize";
 constexpr const char* kLora = "Hu et al., LoRA, arXiv:2106.09685, section 4.1";
 
 // "7e9", "13.5e9", "350e6": parameters as people write them.
@@ -108,6 +109,26 @@ void add_shape(const TextbookQuestion& q, std::vector<TextbookLine>& out) {
                  fmt::format("2 x L x h x s x 2 = 2 x {} x {} x {} x 2", s.layers, s.hidden, q.seq_len), kArithmetic});
 }
 
+void add_cache(const TextbookQuestion& q, std::vector<TextbookLine>& out) {
+  if (q.bytes_per_token <= 0) return;
+  const std::int64_t tokens = q.input_len + q.output_len;
+  out.push_back(
+      {"cache_batch", Text::textbook_cache_batch, TextbookUnit::bytes,
+       static_cast<double>(q.micro_batch) * static_cast<double>(tokens) * static_cast<double>(q.bytes_per_token),
+       fmt::format("b x (input + output) x bytes of a token = {} x {} x {}", q.micro_batch, tokens, q.bytes_per_token),
+       kArithmetic});
+  if (q.cache_bytes <= 0) return;
+  const std::int64_t blocks = book::cache_blocks(q.cache_bytes, q.block_size, q.bytes_per_token);
+  out.push_back({"cache_blocks", Text::textbook_cache_blocks, TextbookUnit::blocks, static_cast<double>(blocks),
+                 fmt::format("cache / (block x bytes of a token) = {} / ({} x {}), rounded down", q.cache_bytes,
+                             q.block_size, q.bytes_per_token),
+                 kMindie});
+  const std::int64_t needed = book::request_blocks(q.input_len, q.output_len, q.block_size);
+  out.push_back({"cache_sequences", Text::textbook_cache_sequences, TextbookUnit::sequences,
+                 static_cast<double>(blocks / needed),
+                 fmt::format("blocks / blocks of a sequence = {} / {}, rounded down", blocks, needed), kMindie});
+}
+
 void add_lora(const TextbookQuestion& q, std::vector<TextbookLine>& out) {
   if (q.lora_rank <= 0 || q.matrix_in <= 0) return;
   out.push_back({"lora", Text::textbook_lora, TextbookUnit::parameters,
@@ -147,6 +168,7 @@ std::vector<TextbookLine> textbook_lines(const TextbookQuestion& question) {
   }
   for (TextbookLine& line : textbook_training_lines(question)) out.push_back(std::move(line));
   add_shape(question, out);
+  add_cache(question, out);
   add_lora(question, out);
   return out;
 }

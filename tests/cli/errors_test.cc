@@ -55,6 +55,7 @@ constexpr Wrong kWords[] = {
     {"textbook gpt2", "gpt2: is no size; write one such as 7B or 350M"},
     {"7B --matrix 1024 --lora 8", "--matrix: '1024' is no shape; write one such as 1024x512"},
     {"7B --matrix 1024x512", "--matrix: is what an adapter is added to; give its rank with --lora"},
+    {"7B --cache-memory 40GiB", "--cache-memory: is divided by what a token takes; give --bytes-per-token"},
     {"7B --only cache",
      "--only: 'cache' is none of the lines; here they are weights, serving_1.2, serving_1.3, training_16, training_20, "
      "training_units, training_units_kernels, activations, sample, parameters_by_shape, kv_cache"},

@@ -37,7 +37,7 @@ class Questions(unittest.TestCase):
         for page in questions.PAGES.values():
             text = (repository.ROOT / page).read_text(encoding="utf-8")
             commands.append([line.replace(" --lang zh", "") for line in questions.COMMAND.findall(text)])
-            self.assertEqual(len(re.findall(r"^## \d+\. ", text, re.MULTILINE)), 23)
+            self.assertEqual(len(re.findall(r"^## \d+\. ", text, re.MULTILINE)), 24)
         self.assertEqual(commands[0], commands[1])
 
 

@@ -52,6 +52,15 @@ TEST(Textbook, ZeroIsThePapersTable) {
 
 TEST(Textbook, AnAdapterHasRankTimesBothSides) { EXPECT_EQ(lora_parameters(1024, 512, 8), 12288); }
 
+// Two examples of MindIE's users: 40 GiB for a model of 57,344 bytes a token, 34 GiB for one of 131,072.
+TEST(Textbook, CacheBlocksAreMindies) {
+  EXPECT_EQ(cache_blocks(40LL << 30, 128, 57344), 5851);
+  EXPECT_EQ(5851 / request_blocks(1024, 1024, 128), 365);
+  EXPECT_EQ(cache_blocks(34LL << 30, 128, 131072), 2176);
+  EXPECT_EQ(2176 / request_blocks(60, 512, 128), 435);
+  EXPECT_EQ(request_blocks(60, 346, 128), 4);
+}
+
 // GPT-3 in arXiv:2205.05198, table 3 and figure 1: 96 layers, h 12,288, 96 heads, s 2048: 5·a·s/h is 80.
 TEST(Textbook, ActivationsAreThePapers) {
   const Shape gpt3{96, 12288, 96, 4 * 12288};
