@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "cli/checkpoint_answer.h"
 #include "cli/commands.h"
 #include "cli/model_source.h"
 #include "cli/output.h"
@@ -115,6 +116,7 @@ Expected<std::string> tensor_answer(const Invocation& call, DType dtype, const r
 Expected<std::string> model_answer(const Invocation& call, DType dtype, const report::TextStyle& style) {
   if (call.arguments.positionals().empty())
     return fail(ErrorCode::invalid_argument, "MODEL", "missing; name a model, or a shape with --tensor");
+  if (call.arguments.has("--checkpoint")) return checkpoint_answer(call, style);
   return inspect_model(call, dtype).map([&](const report::Inspection& inspection) {
     return wants_json(call.arguments) ? report::inspection_json(inspection)
                                       : report::inspection_text(inspection, style);

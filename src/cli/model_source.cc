@@ -9,7 +9,9 @@
 #include "base/lines.h"
 #include "base/printable.h"
 #include "cli/arguments.h"
+#include "cli/weight_files.h"
 #include "model/catalogue.h"
+#include "model/checkpoint/compare.h"
 #include "model/family.h"
 #include "model/outline.h"
 #include "model/textbook.h"
@@ -25,6 +27,8 @@ struct Source {
   Json config;
   std::vector<report::Message> assumptions;
   std::vector<report::Message> warnings;
+  std::optional<model::Checkpoint> stored;
+  std::optional<Error> weights_problem;
 };
 
 bool ends_with(std::string_view text, std::string_view ending) {
@@ -33,8 +37,6 @@ bool ends_with(std::string_view text, std::string_view ending) {
 
 // A form of MODEL that the contract names and nothing reads yet, in words; empty for others.
 std::string_view unread_form(std::string_view name) {
-  if (ends_with(name, ".gguf")) return "reading GGUF files";
-  if (ends_with(name, ".safetensors")) return "reading safetensors files";
   if (ends_with(name, ".onnx")) return "reading ONNX files";
   return "";
 }
@@ -63,9 +65,7 @@ std::string name_of_file(const std::string& path) {
 Expected<Source> read_config(const std::string& path, const Files& files) {
   return files.read(path, kMaxJsonBytes)
       .and_then([&](const std::string& content) { return parse_json(content, path); })
-      .map([&](Json config) {
-        return Source{printable(name_of_file(path)), path, std::move(config), {}, {}};
-      });
+      .map([&](Json config) { return Source{printable(name_of_file(path)), path, std::move(config), {}, {}, {}, {}}; });
 }
 
 Expected<Source> read_folder(const std::string& path, const Files& files) {
@@ -75,11 +75,28 @@ Expected<Source> read_folder(const std::string& path, const Files& files) {
     return fail(ErrorCode::not_found, path,
                 "is a folder without config.json; name the folder of a model or its config.json");
   }
-  return read_config(config, files);
+  return read_config(config, files).map([&](Source source) {
+    auto stored = weights_in(folder, files);
+    if (stored) {
+      source.stored = *std::move(stored);
+    } else {
+      source.weights_problem = stored.error();
+      source.warnings.push_back({Text::warn_weights_unread, {{"problem", to_string(stored.error())}}});
+    }
+    return source;
+  });
+}
+
+// A file of weights says what it is of, or its config.json does.
+Expected<Source> read_weight_file(const std::string& path, const Files& files) {
+  auto read = read_weights(path, files);
+  if (!read) return tl::unexpected<Error>(read.error());
+  if (!read->config) return tl::unexpected<Error>(read->config.error());
+  return Source{read->name, read->where, *std::move(read->config), {}, {}, std::move(read->checkpoint), {}};
 }
 
 Source from_catalogue(model::CatalogueEntry entry) {
-  Source out{entry.name, entry.name, std::move(entry.config), {}, {}};
+  Source out{entry.name, entry.name, std::move(entry.config), {}, {}, {}, {}};
   if (!entry.provenance.empty())
     out.assumptions.push_back({Text::assume_provenance, {{"provenance", entry.provenance}}});
   // docs/data.md: these words mark values that nobody looked up.
@@ -130,6 +147,7 @@ Expected<Source> find_source(const std::string& name, const Files& files) {
   if (name.empty())
     return fail(ErrorCode::invalid_argument, "MODEL", "is empty; name a model of `ullage models` or a config.json");
   if (const std::string_view form = unread_form(name); !form.empty()) return not_in_this_version(name, form);
+  if (names_weights(name)) return read_weight_file(name, files);
   if (model::textbook::bare_size(name)) return from_size(name);
   Error error;
   if (!looks_like_path(name)) {
@@ -192,6 +210,22 @@ void note_parts(Source& source, const model::Architecture& architecture) {
   }
 }
 
+// Weights and configuration that are not of one model would answer for neither.
+void note_stored(Source& source, const model::Architecture& architecture) {
+  if (!source.stored) return;
+  const model::Checkpoint& stored = *source.stored;
+  const model::Difference difference = model::compare(architecture, stored);
+  const std::int64_t differing =
+      static_cast<std::int64_t>(difference.only_in_model.size() + difference.other_shape.size());
+  if (differing > 0) source.warnings.push_back({Text::warn_weights_differ, {{"count", differing}}});
+  const bool gguf = stored.format == model::CheckpointFormat::gguf;
+  source.assumptions.push_back({gguf ? Text::assume_from_gguf : Text::assume_weights_beside,
+                                {{"tensors", report::Count{static_cast<std::int64_t>(stored.tensors.size())}},
+                                 {"values", report::Count{stored.elements()}},
+                                 {"bytes", report::Bytes{stored.tensor_bytes()}}}});
+  if (stored.header_only) source.warnings.push_back({Text::warn_header_only, {}});
+}
+
 }  // namespace
 
 Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
@@ -206,9 +240,17 @@ Expected<LoadedModel> load_model(const std::string& name, const std::vector<std:
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   architecture->name = source->name;
   note_parts(*source, *architecture);
+  note_stored(*source, *architecture);
   note_unread_fields(*source, fields);
-  return LoadedModel{*std::move(architecture), quantisation_of(source->config), std::move(source->assumptions),
-                     std::move(source->warnings), model::textbook::bare_size(name)};
+  Json quantisation = quantisation_of(source->config);
+  return LoadedModel{*std::move(architecture),
+                     std::move(quantisation),
+                     std::move(source->assumptions),
+                     std::move(source->warnings),
+                     model::textbook::bare_size(name),
+                     std::move(source->config),
+                     std::move(source->stored),
+                     std::move(source->weights_problem)};
 }
 
 }  // namespace ullage::cli

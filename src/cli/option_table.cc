@@ -133,6 +133,7 @@ constexpr OptionSpec kInspect[] = {
     {"--seq-len", "S", Text::opt_inspect_seq_len},
     {"--image-size", "N", Text::opt_image_size},
     {"--tensor", "AxBxC", Text::opt_tensor},
+    {"--checkpoint", "", Text::opt_checkpoint},
     {"--kv-cache-dtype", "fp8|q8_0|…", Text::opt_kv_cache_dtype},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
 };
@@ -202,7 +203,7 @@ constexpr OptionSpec kTextbook[] = {
 constexpr CommandSpec kCommands[] = {
     {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
     {"serve", "MODEL", false, Text::cmd_serve, kServe, kServeLater},
-    {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, "--checkpoint"},
+    {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, ""},
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},
     {"validate", "CASES.jsonl", true, Text::cmd_validate, kValidate, ""},

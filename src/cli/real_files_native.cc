@@ -38,6 +38,6 @@ Expected<std::unique_ptr<hub::Repository>> repository(const std::string& id) {
 
 }  // namespace
 
-Files real_files() { return {kind_of, read_file, write_file, hardware::local_devices, repository}; }
+Files real_files() { return {kind_of, open_file, read_file, write_file, hardware::local_devices, repository}; }
 
 }  // namespace ullage::cli

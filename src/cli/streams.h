@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_source.h"
 #include "base/expected.h"
 #include "hardware/local.h"
 #include "hub/repository.h"
@@ -34,6 +35,8 @@ enum class PathKind : std::uint8_t { none, file, directory, other };
 
 struct Files {
   std::function<PathKind(const std::string& path)> kind;
+  // A regular file, read in pieces.
+  std::function<Expected<std::unique_ptr<ByteSource>>(const std::string& path)> open;
   // The whole file; refuses more than `most_bytes` without reading it.
   std::function<Expected<std::string>(const std::string& path, std::int64_t most_bytes)> read;
   // Replaces the file; a failure leaves the old one as it was.

@@ -84,12 +84,19 @@ Expected<void> check_card(const engines::pytorch::TrainOptions& options, const C
                           hardware::to_string(*device.gpu->compute_capability)));
 }
 
+Expected<void> check_trainable(const LoadedModel& loaded) {
+  if (!loaded.stored || loaded.stored->format != model::CheckpointFormat::gguf) return {};
+  return fail(ErrorCode::invalid_argument, loaded.architecture.name,
+              "is a GGUF file, which PyTorch does not train from; name the model's config.json or its folder");
+}
+
 }  // namespace
 
 Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files) {
   if (auto checked = check_require_fit(arguments); !checked) return tl::unexpected<Error>(checked.error());
   auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (auto checked = check_trainable(*loaded); !checked) return tl::unexpected<Error>(checked.error());
   auto setup = resolve_train_options(arguments, loaded->architecture);
   if (!setup) return tl::unexpected<Error>(setup.error());
   auto device = choose_device(arguments, files);

@@ -1,0 +1,55 @@
+#include "cli/checkpoint_answer.h"
+
+#include "cli/model_source.h"
+#include "cli/output.h"
+#include "cli/weight_files.h"
+#include "model/family.h"
+#include "report/checkpoint_report.h"
+
+namespace ullage::cli {
+namespace {
+
+using report::CheckpointReport;
+using report::Text;
+
+void note_header_only(CheckpointReport& out) {
+  if (out.files && out.files->header_only) out.warnings.push_back({Text::warn_header_only, {}});
+}
+
+// A file answers even where nothing is known of the model that it is for.
+Expected<CheckpointReport> of_file(const std::string& path, const Files& files) {
+  auto read = read_weights(path, files);
+  if (!read) return tl::unexpected<Error>(read.error());
+  auto architecture =
+      read->config.and_then([&](const Json& config) { return model::build_architecture(config, read->where); });
+  CheckpointReport out = report::report_files(std::move(read->checkpoint), architecture ? &*architecture : nullptr);
+  out.name = read->name;
+  if (!architecture) out.warnings.push_back({Text::warn_model_unknown, {{"problem", to_string(architecture.error())}}});
+  return out;
+}
+
+Expected<CheckpointReport> of_model(const Invocation& call, const std::string& name) {
+  auto loaded = load_model(name, call.arguments.all("--set"), call.files);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (loaded->weights_problem) return tl::unexpected<Error>(*loaded->weights_problem);
+  CheckpointReport out = loaded->stored ? report::report_files(*std::move(loaded->stored), &loaded->architecture)
+                                        : report::report_rule(loaded->architecture, JsonObject(loaded->config, name));
+  out.assumptions = loaded->assumptions;
+  return out;
+}
+
+}  // namespace
+
+Expected<std::string> checkpoint_answer(const Invocation& call, const report::TextStyle& style) {
+  const std::string& name = call.arguments.positionals().front();
+  for (const char* option : {"--dtype", "--seq-len", "--image-size"}) {
+    if (call.arguments.has(option))
+      return fail(ErrorCode::invalid_argument, option, "has no effect on what is stored; leave it or --checkpoint out");
+  }
+  auto answer = names_weights(name) ? of_file(name, call.files) : of_model(call, name);
+  if (!answer) return tl::unexpected<Error>(answer.error());
+  note_header_only(*answer);
+  return wants_json(call.arguments) ? report::checkpoint_json(*answer) : report::checkpoint_text(*answer, style);
+}
+
+}  // namespace ullage::cli
