@@ -137,7 +137,7 @@ Expected<Source> read_repository(const std::string& name, const Files& files, Er
   if (!content) return tl::unexpected<Error>(content.error());
   const std::string where = name + "/config.json";
   return parse_json(*content, where).map([&](Json config) {
-    Source out{name.substr(0, name.find('@')), where, std::move(config), {}, {}};
+    Source out{name.substr(0, name.find('@')), where, std::move(config), {}, {}, {}, {}};
     out.assumptions.push_back({Text::assume_from_hub, {{"model", name}, {"commit", (*repository)->commit()}}});
     return out;
   });
@@ -243,14 +243,9 @@ Expected<LoadedModel> load_model(const std::string& name, const std::vector<std:
   note_stored(*source, *architecture);
   note_unread_fields(*source, fields);
   Json quantisation = quantisation_of(source->config);
-  return LoadedModel{*std::move(architecture),
-                     std::move(quantisation),
-                     std::move(source->assumptions),
-                     std::move(source->warnings),
-                     model::textbook::bare_size(name),
-                     std::move(source->config),
-                     std::move(source->stored),
-                     std::move(source->weights_problem)};
+  return LoadedModel{*std::move(architecture),    std::move(quantisation),           std::move(source->assumptions),
+                     std::move(source->warnings), model::textbook::bare_size(name),  std::move(source->config),
+                     std::move(source->stored),   std::move(source->weights_problem)};
 }
 
 }  // namespace ullage::cli
