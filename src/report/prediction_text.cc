@@ -83,7 +83,7 @@ void write_components(TextPage& page, const Prediction& p) {
 }
 
 void write_phases(TextPage& page, const Prediction& p) {
-  page.heading(Text::heading_phases);
+  page.heading(p.serve ? Text::heading_phases_serve : Text::heading_phases);
   std::size_t width = 0;
   for (const PhaseLine& phase : p.phases) width = std::max(width, display_width(page.say(text_of_phase(phase.name))));
   for (const PhaseLine& phase : p.phases) {
@@ -160,6 +160,7 @@ double all_flops(const Work& w) { return w.forward_flops + w.backward_flops + w.
 void write_work(TextPage& page, const Prediction& p) {
   const Work& w = p.work;
   page.line();
+  if (p.serve) return page.paragraph(page.say(Message{Text::work_line_serve, {{"all", tera(all_flops(w))}}}), 0);
   page.paragraph(page.say(Message{Text::work_line,
                                   {{"all", tera(all_flops(w))},
                                    {"forward", tera(w.forward_flops)},

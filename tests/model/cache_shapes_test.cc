@@ -36,7 +36,9 @@ TokenCache as_the_class_keeps(const Attention& attention, TokenCache cache) {
 void expect_tokens(const TokenCache& ours, const Json& theirs, bool with_window) {
   EXPECT_EQ(theirs["keys"], Json({1, ours.heads, kTokens, ours.key_dim}));
   EXPECT_EQ(theirs["values"], Json({1, ours.heads, kTokens, ours.value_dim}));
-  if (with_window) EXPECT_EQ(theirs.value("window", std::int64_t{0}), ours.window.value_or(0));
+  if (with_window) {
+    EXPECT_EQ(theirs.value("window", std::int64_t{0}), ours.window.value_or(0));
+  }
 }
 
 std::int64_t elements(const Json& shape) {
@@ -63,9 +65,12 @@ void expect_layer(const Architecture& architecture, const LayerKind& kind, const
   EXPECT_EQ(theirs.contains("conv_states") || theirs.contains("recurrent_states"), kind.recurrent.has_value());
   if (!kind.recurrent) return;
   const Recurrent& state = *kind.recurrent;
-  if (theirs.contains("conv_states"))
+  if (theirs.contains("conv_states")) {
     EXPECT_EQ(elements(theirs["conv_states"]), state.conv_channels * state.conv_kernel);
-  if (theirs.contains("recurrent_states")) EXPECT_EQ(elements(theirs["recurrent_states"]), state.matrix_elements());
+  }
+  if (theirs.contains("recurrent_states")) {
+    EXPECT_EQ(elements(theirs["recurrent_states"]), state.matrix_elements());
+  }
 }
 
 // Layers that own what they keep, behind the encoder's.
