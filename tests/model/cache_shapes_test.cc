@@ -8,7 +8,7 @@
 
 #include "model/cache.h"
 #include "model/catalogue.h"
-#include "model/family.h"
+#include "model/outline.h"
 
 namespace ullage::model {
 namespace {
@@ -89,8 +89,8 @@ TEST(CacheShapes, AreThoseOfThePublishedClasses) {
   for (std::string line; std::getline(in, line);) {
     const Json row = Json::parse(line);
     const std::string name = row["model"];
-    const auto built = find_model(name).and_then(
-        [](const CatalogueEntry& entry) { return build_architecture(entry.config, entry.name); });
+    const auto built =
+        find_model(name).and_then([](const CatalogueEntry& entry) { return build_outline(entry.config, entry.name); });
     if (!built) continue;  // of a family that is not known
     SCOPED_TRACE(name);
     const std::vector<Json> theirs = by_layer(row["layers"]);
