@@ -107,7 +107,7 @@ Expected<void> take_reference(const Arguments& arguments, Utilisation& out) {
   if (given.find_first_not_of("0123456789.") == std::string::npos) {
     const auto tokens = positive(arguments, "--reference");
     if (!tokens) return tl::unexpected<Error>(tokens.error());
-    out.reference = report::ReferenceRun{given, **tokens, "given"};
+    out.reference = report::ReferenceRun{"--reference", **tokens, "given"};
     return {};
   }
   auto run = speed::find_training_run(given, "--reference");

@@ -32,7 +32,7 @@ struct ContentRange {
   std::int64_t whole = 0;  // size of the whole file
 };
 
-// "bytes 0-65535/4976698672"; nothing where it contradicts itself or names no size.
+// "bytes 0-65535/1000000"; nothing where it contradicts itself or names no size.
 std::optional<ContentRange> parse_content_range(std::string_view text);
 // A whole number of bytes or seconds, as in Content-Length and Retry-After; a date is nothing.
 std::optional<std::int64_t> parse_count(std::string_view text);

@@ -11,9 +11,9 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-// Up to four digits behind the point, none that say nothing.
-std::string number(double value) {
-  std::string out = fmt::format("{:.4f}", value);
+// So many digits behind the point, none that say nothing.
+std::string number(double value, int digits = 4) {
+  std::string out = fmt::format("{:.{}f}", value, digits);
   out.erase(out.find_last_not_of('0') + 1);
   if (out.back() == '.') out.pop_back();
   return out;
@@ -43,14 +43,14 @@ void write_throughput(TextPage& page, const Utilisation& u) {
   if (!one) return;
   page.paragraph(
       page.say(Message{Text::mfu_throughput,
-                       {{"tokens", number(*one)}, {"all", number(*u.tokens_per_second)}, {"count", u.gpus}}}),
+                       {{"tokens", number(*one, 1)}, {"all", number(*u.tokens_per_second, 1)}, {"count", u.gpus}}}),
       0);
   if (!u.reference) return;
   const double published = u.reference->tokens_per_second_per_gpu;
   page.paragraph(
       page.say(Message{
           Text::mfu_reference,
-          {{"percent", percent(*one / published)}, {"tokens", number(published)}, {"name", u.reference->name}}}),
+          {{"percent", percent(*one / published)}, {"tokens", number(published, 1)}, {"name", u.reference->name}}}),
       0);
 }
 
