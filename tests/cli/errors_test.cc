@@ -148,13 +148,12 @@ constexpr Wrong kNotBuilt[] = {
      "all)"},
     {"train gpt2 --torch 2.1", "--torch: 2.1 is not in this version; known is 2.14"},
     {"train gpt2 --transformers 4.40", "--transformers: 4.40 is not in this version; known is 5.12"},
-    {"train net.gguf", "net.gguf: reading GGUF files is not in this version"},
-    {"train net.safetensors", "net.safetensors: reading safetensors files is not in this version"},
     {"train net.onnx", "net.onnx: reading ONNX files is not in this version"},
-    {"inspect gpt2 --checkpoint", "--checkpoint: is not in this version"},
 };
 
 constexpr Wrong kValues[] = {
+    {"train net.gguf", "net.gguf: no such file"},
+    {"train net.safetensors", "net.safetensors: no such file"},
     {"train gpt2 --grad-scaler --precision bf16",
      "--grad-scaler: scales the loss of fp16 under autocast; add --precision amp-fp16"},
     {"train gpt2 --optimizer admw",

@@ -39,6 +39,9 @@ CALLS = {
         ["inspect", "openai/whisper-tiny"],
         ["inspect", "gpt2", "--dtype", "fp32", "--seq-len", "7"],
         ["inspect", "--tensor", "32x3x256x256", "--dtype", "fp32"],
+        ["inspect", LLAMA, "--checkpoint"],
+        ["inspect", str(ROOT / "tests/data/checkpoints/types.gguf"), "--checkpoint"],
+        ["inspect", str(ROOT / "tests/data/checkpoints/types.safetensors"), "--checkpoint"],
     ],
     "mfu": [
         ["mfu", "--tflops", "100", "--gpu", "a100"],
