@@ -33,7 +33,7 @@ constexpr Wrong kWords[] = {
     {"", "command: missing; `ullage --help` lists all"},
     {"trian", "trian: no such command; did you mean train?"},
     {"frobnicate", "frobnicate: no such command; `ullage --help` lists all"},
-    {"serve gpt2", "serve: is not in this version"},
+    {"check gpt2", "check: is not in this version"},
     {"mfu", "--tflops: nothing measured; give --tflops, --tokens-per-second or --examples-per-second"},
     {"mfu --tflops 100", "--gpu: missing; the peak is that of a card, or --cores and --clock-ghz"},
     {"mfu --tflops 0 --gpu h100", "--tflops: must be more than 0"},

@@ -27,6 +27,10 @@ std::vector<Json> by_layer(const Json& groups) {
 // The class spreads latent vectors out to the heads.
 TokenCache as_the_class_keeps(const Attention& attention, TokenCache cache) {
   if (cache.kind != TokenCacheKind::latent) return cache;
+  if (attention.latent.value_dim == 0) {  // whose keys are its values, too
+    cache.value_dim = cache.key_dim;
+    return cache;
+  }
   cache.heads = attention.heads;
   cache.key_dim = attention.latent.nope_dim + attention.latent.rope_dim;
   cache.value_dim = attention.latent.value_dim;
