@@ -10,7 +10,7 @@
 #include "base/lines.h"
 #include "model/catalogue.h"
 #include "model/checkpoint/extras.h"
-#include "model/family.h"
+#include "model/outline.h"
 
 namespace ullage::model {
 namespace {
@@ -68,7 +68,7 @@ void check_row(const Json& row, Tally& tally) {
   const std::string model = row["model"];
   const auto entry = find_model(model);
   ASSERT_TRUE(entry) << model;
-  const auto built = build_architecture(entry->config, model);
+  const auto built = build_outline(entry->config, model);
   const bool part = built && !built->notes.empty();  // a wrapper's text model alone
   if (!built || part) {
     ++tally.unmodelled;

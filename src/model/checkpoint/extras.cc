@@ -48,7 +48,7 @@ struct Predictor {
   std::string_view source;
 };
 
-constexpr std::string_view kDeepSeekSource = "deepseek-ai/DeepSeek-V3, README_WEIGHTS.md";
+constexpr std::string_view kDeepSeekSource = "README_WEIGHTS.md of the published weights";
 constexpr std::array kPredictors{
     Predictor{"deepseek_v3", 3, true, 0, kDeepSeekSource},
     Predictor{"deepseek_v32", 3, true, 0, kDeepSeekSource},
