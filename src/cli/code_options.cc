@@ -51,6 +51,7 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
   if (name == "transformers") {
     if (arguments.has("--modules-version"))
       return fail(ErrorCode::invalid_argument, "--modules-version", "belongs to other code bases; use --transformers");
+    if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");
     if (arguments.text("--loss") == "chunked")
       return not_in_this_version("--loss", "chunked with --modules transformers");
     return nullptr;
@@ -65,7 +66,9 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
         ErrorCode::unsupported, "--modules-version",
         fmt::format("'{}' of {} is not in this version; known are {}", version.substr(0, 40), name, versions_of(name)));
   }
-  if (found->code == engines::pytorch::CodeBase::torchtune) {
+  if (found->code != engines::pytorch::CodeBase::torchtune) {
+    if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");
+  } else {
     if (arguments.has("--quantize-base")) return not_in_this_version("--quantize-base", "with --modules torchtune");
     if (arguments.text("--precision").starts_with("amp-"))
       return fail(ErrorCode::invalid_argument, "--precision", "torchtune's recipes have no autocast; use bf16 or fp32");

@@ -52,6 +52,7 @@ constexpr OptionSpec kTrain[] = {
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
     {"--loss", "full|chunked|fused|none", Text::opt_loss, "full|chunked|fused|none"},
+    {"--compile", "", Text::opt_compile},
     {"--lora", "R", Text::opt_lora},
     {"--lora-targets", "a,b", Text::opt_lora_targets},
     {"--lora-dropout", "P", Text::opt_lora_dropout},
@@ -84,7 +85,7 @@ constexpr std::string_view kTrainLater =
     "--engine-version --peft --nodes --interconnect --video-max-frames --weights-dtype "
     "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
-    "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision --compile "
+    "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision "
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";

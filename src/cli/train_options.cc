@@ -232,6 +232,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
   out.push_back({"loss", a.text("--loss", "full")});
+  if (o.compile) out.push_back({"compile", true});
   if (a.has("--load")) out.push_back({"load", a.text("--load")});
   for (Setting& setting : tuning_settings(a, o, architecture)) out.push_back(std::move(setting));
   return out;
@@ -307,6 +308,7 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   if (!attention) return tl::unexpected<Error>(attention.error());
   out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);
+  out.compile = arguments.has("--compile");
   out.step = choose(arguments, "--step", kSteps);
   if (auto read = read_optimizer(arguments, out); !read) return tl::unexpected<Error>(read.error());
   if (auto read = read_tuning(arguments, out); !read) return tl::unexpected<Error>(read.error());

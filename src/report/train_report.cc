@@ -236,6 +236,7 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
     out.push_back({Text::assume_flash_package, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
+  if (question.options.compile) out.push_back({Text::assume_compiled, {}});
   add_optimizer(out, question.options.optimizer);
   const model::BaseFormat base = question.options.tuning.base;
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});

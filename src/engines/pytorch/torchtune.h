@@ -4,6 +4,7 @@
 
 #include "engines/pytorch/bound.h"
 #include "engines/pytorch/transformers_modules.h"
+#include "tensor/compiled.h"
 
 namespace ullage::engines::pytorch {
 
@@ -23,9 +24,15 @@ class TorchtuneModules : public TransformersModules {
   tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
+  // In a compiled layer; the adapter has a handle of its own.
+  tensor::CompiledProduct compiled_linear(const model::Linear& module, tensor::Tensor x, tensor::Tensor for_adapter);
 
   const TrainOptions& step_options() const { return options(); }
 };
+
+// One layer under compile=True; `cache` is the table of rotations.
+tensor::Tensor torchtune_compiled_layer(TorchtuneModules& m, const model::LayerKind& kind, tensor::Tensor x,
+                                        const tensor::Tensor& cache);
 
 // The model and the loss of the next token, whose logits nobody keeps.
 void torchtune_forward(TorchtuneModules& m, const model::Architecture& architecture, Bound& bound);

@@ -106,6 +106,7 @@ Tensor normed(TorchtuneModules& m, const model::Norm& norm, const Tensor& x) {
 }
 
 Tensor layer(TorchtuneModules& m, const LayerKind& kind, Tensor x_in, const Tensor& cache) {
+  if (m.step_options().compile) return torchtune_compiled_layer(m, kind, std::move(x_in), cache);
   const Tensor x = std::move(x_in);
   Tensor h = normed(m, kind.input_norm, x);
   const Tensor attended = call([&](Tensor n) { return attention(m, kind.attention, std::move(n), cache); }, h);
@@ -146,8 +147,16 @@ Tensor shifted_labels(const Tensor& labels, const Tensor& ignored) {
 
 Tensor rows_of(const Tensor& logits) { return t::reshape(logits, {-1, logits.size(-1)}); }
 
+// compute_cross_entropy, which is what is compiled.
+Tensor loss_of_chunk(const Tensor& logits, const Tensor& labels, bool compiled) {
+  Tensor rows = rows_of(logits);
+  if (compiled) return t::compiled_cross_entropy(std::move(rows), labels, false);
+  Tensor wide = t::to(std::move(rows), DType::f32);
+  return t::cross_entropy(std::move(wide), labels);
+}
+
 // CEWithChunkedOutputLoss.forward: sums by chunk, over the number of labels that count.
-Tensor loss_of_chunks(const std::vector<Tensor>& logits, const Tensor& labels) {
+Tensor loss_of_chunks(const std::vector<Tensor>& logits, const Tensor& labels, bool compiled) {
   t::Context& context = labels.context();
   Tensor count;
   {
@@ -158,9 +167,7 @@ Tensor loss_of_chunks(const std::vector<Tensor>& logits, const Tensor& labels) {
   for (const Tensor& part : t::split(labels, chunk_of(labels.size(1)), 1)) wanted.push_back(t::reshape(part, {-1}));
   Tensor total;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    Tensor rows = rows_of(logits[i]);
-    Tensor wide = t::to(std::move(rows), DType::f32);
-    Tensor loss = t::cross_entropy(std::move(wide), wanted[i]);
+    Tensor loss = loss_of_chunk(logits[i], wanted[i], compiled);
     if (total) t::iadd(total, std::move(loss));
     else total = t::add_scalar(std::move(loss));
   }
@@ -173,6 +180,7 @@ Tensor loss_of_chunks(const std::vector<Tensor>& logits, const Tensor& labels) {
 
 void torchtune_forward(TorchtuneModules& m, const model::Architecture& arch, Bound& bound) {
   t::Context& context = m.context();
+  const bool compiled = m.step_options().compile;
   Tensor tokens;
   {
     const Tensor counts = t::empty(context, t::Op::compare, bound.labels.sizes(), DType::boolean);
@@ -187,11 +195,14 @@ void torchtune_forward(TorchtuneModules& m, const model::Architecture& arch, Bou
     Tensor labels = shifted_labels(bound.labels, ignored);
     bound.labels.reset();
     if (m.step_options().loss == Loss::chunked) {
-      loss = loss_of_chunks(logits, labels);
+      loss = loss_of_chunks(logits, labels, compiled);
     } else {
       labels = t::reshape(std::move(labels), {-1});
       Tensor rows = rows_of(logits[0]);
-      loss = t::cross_entropy(std::move(rows), labels);
+      // full_finetune_single_device.py drops the compiled loss that compile_loss returns; its LoRA sister takes it.
+      const bool adapted = m.step_options().tuning.tuner != model::Tuner::none;
+      loss = compiled && adapted ? t::compiled_cross_entropy(std::move(rows), labels, true)
+                                 : t::cross_entropy(std::move(rows), labels);
     }
     for (Tensor& chunk : logits) chunk.reset();
   }
