@@ -116,6 +116,8 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --lora 8 --quantize-base int8 --recompute full",
      "--quantize-base: int8 with --recompute that is not reentrant is not in this version"},
     {"train gpt2 --loss chunked", "--loss: chunked with --modules transformers is not in this version"},
+    {"train gpt2 --compile", "--compile: without --modules torchtune is not in this version"},
+    {"train gpt2 --compile --modules litgpt", "--compile: without --modules torchtune is not in this version"},
     {"train gpt2 --lora-targets c_attn", "--lora-targets: needs adapters; add --lora RANK"},
     {"train gpt2 --lora 8 --lora-targets q_proj", "--lora-targets: 'q_proj' fits no module; did you mean c_proj?"},
     {"train gpt2 --lora 8 --lora-targets experts",
