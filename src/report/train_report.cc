@@ -225,7 +225,8 @@ void add_input(std::vector<Message>& out, const model::Architecture& architectur
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
   out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_repeated, {}});
-  out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
+  if (question.options.compile) out.push_back({Text::assume_compiled, {}});
+  else out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
   add_input(out, question.architecture);
   if (const model::Vision& vision = question.architecture.vision) {
     const std::int64_t side =
@@ -236,7 +237,6 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
     out.push_back({Text::assume_flash_package, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
-  if (question.options.compile) out.push_back({Text::assume_compiled, {}});
   add_optimizer(out, question.options.optimizer);
   const model::BaseFormat base = question.options.tuning.base;
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
