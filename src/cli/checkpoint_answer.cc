@@ -1,5 +1,6 @@
 #include "cli/checkpoint_answer.h"
 
+#include "cli/hub_weights.h"
 #include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/weight_files.h"
@@ -28,10 +29,21 @@ Expected<CheckpointReport> of_file(const std::string& path, const Files& files) 
   return out;
 }
 
+// Headers of files on the Hub are fetched only where they are asked for, here.
+Expected<std::optional<model::Checkpoint>> stored_on_hub(const std::string& name, const Files& files) {
+  if (!is_of_hub(name, files)) return std::optional<model::Checkpoint>();
+  const auto repository = files.repository(name);
+  if (!repository) return tl::unexpected<Error>(repository.error());
+  return weights_on_hub(**repository);
+}
+
 Expected<CheckpointReport> of_model(const Invocation& call, const std::string& name) {
   auto loaded = load_model(name, call.arguments.all("--set"), call.files);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   if (loaded->weights_problem) return tl::unexpected<Error>(*loaded->weights_problem);
+  auto remote = stored_on_hub(name, call.files);
+  if (!remote) return tl::unexpected<Error>(remote.error());
+  if (*remote) loaded->stored = std::move(*remote);
   CheckpointReport out = loaded->stored ? report::report_files(*std::move(loaded->stored), &loaded->architecture)
                                         : report::report_rule(loaded->architecture, JsonObject(loaded->config, name));
   out.assumptions = loaded->assumptions;

@@ -228,6 +228,12 @@ void note_stored(Source& source, const model::Architecture& architecture) {
 
 }  // namespace
 
+bool is_of_hub(const std::string& name, const Files& files) {
+  if (!hub::is_repository_id(std::string_view(name).substr(0, name.find('@'))) || looks_like_path(name)) return false;
+  const auto entry = model::find_model(name);
+  return !entry && entry.error().code == ErrorCode::not_found && files.kind(name) == PathKind::none;
+}
+
 Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
                                  Extent extent) {
   auto source = find_source(name, files);

@@ -38,4 +38,7 @@ enum class Extent : std::uint8_t {
 Expected<LoadedModel> load_model(const std::string& name, const std::vector<std::string>& fields, const Files& files,
                                  Extent extent = Extent::runnable);
 
+// Whether `name` is neither a file nor in the catalogue but could be a model of the Hub.
+bool is_of_hub(const std::string& name, const Files& files);
+
 }  // namespace ullage::cli
