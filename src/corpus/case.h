@@ -1,6 +1,7 @@
 // Measured cases: what somebody ran, and what was measured. One JSON object a line.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

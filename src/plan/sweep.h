@@ -1,6 +1,7 @@
 // A list of values for one option, each of which is to be run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,8 @@
 // `--gpu local` with what a driver would say.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "captured_run.h"
 
 namespace ullage::cli {

@@ -27,6 +27,19 @@ def function_lengths(name):
             start = None
 
 
+def reaches_cstdint(name, met):
+    """Whether a file includes <cstdint>, itself or through another of ours."""
+    met.add(name)
+    text = repository.text_of(name)
+    if "#include <cstdint>" in text:
+        return True
+    for included in re.findall(r'#include "([^"]+)"', text):
+        for path in (f"src/{included}", f"tests/{included}"):
+            if path not in met and (repository.ROOT / path).exists() and reaches_cstdint(path, met):
+                return True
+    return False
+
+
 class Style(unittest.TestCase):
     def test_files_are_short(self):
         long = {name: len(repository.text_of(name).splitlines()) for name in repository.sources("src", "tests", "fuzz", "bench")}
@@ -51,6 +64,12 @@ class Style(unittest.TestCase):
     def test_lines_are_clean(self):
         wrong = [f"{name}:{line}" for name in repository.sources("src", "tests", "fuzz", "bench")
                  for line, text in repository.numbered_lines(name) if "\t" in text or text != text.rstrip()]
+        self.assertEqual(wrong, [])
+
+    def test_integers_of_a_size_are_included(self):
+        # Newer standard libraries do not bring them along: GCC 13's <string> has no std::int64_t.
+        wrong = [name for name in repository.sources("src", "tests", "fuzz", "bench")
+                 if re.search(r"std::u?int(8|16|32|64)_t\b", repository.text_of(name)) and not reaches_cstdint(name, set())]
         self.assertEqual(wrong, [])
 
     def test_every_compiler_has_what_is_used(self):

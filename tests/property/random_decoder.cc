@@ -1,5 +1,7 @@
 #include "random_decoder.h"
 
+#include <cstdint>
+
 namespace ullage::testing {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "random_gpt.h"
 
+#include <cstdint>
+
 namespace ullage::testing {
 namespace {
 

@@ -1,6 +1,7 @@
 // Repeating equal layers gives what simulating each of them gives: timeline, peak, phases and attribution.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <iostream>
 
 #include "random_step.h"
