@@ -12,7 +12,10 @@
 #include "base/json.h"
 #include "engines/pytorch/train.h"
 #include "model/family.h"
+#include "model/gguf_mix.h"
 #include "model/limits.h"
+#include "model/outline.h"
+#include "model/quantisation.h"
 
 namespace {
 
@@ -51,7 +54,35 @@ void run(const model::Architecture& architecture) {
   require(live > 0);
 }
 
+void check_bytes(const model::Architecture& architecture, const model::Quantisation& quantisation) {
+  for (const model::StoredWeight& weight : model::stored_weights(architecture, quantisation, DType::bf16))
+    require(weight.bytes() >= 0 && weight.copies > 0);
+}
+
+// As every way of storing weights has them, the configuration's own among these.
+void store(const Json& config, const model::Architecture& architecture) {
+  for (const char* word : {"fp8-block", "int8", "nf4-dq", "awq", "gptq", "int4", "nvfp4", "mxfp4"})
+    check_bytes(architecture, *model::quantisation_named(word));
+  for (const char* mix : {"Q4_K_M", "IQ2_S", "IQ3_XS", "MXFP4_MOE"}) {
+    const auto tensors = model::gguf_tensors(architecture, mix);
+    if (!tensors) check_error(tensors.error());
+  }
+  const auto own = config.find("quantization_config");
+  if (own == config.end()) return;
+  const auto read = model::read_quantisation(JsonObject(*own, "quantization_config"));
+  if (!read) check_error(read.error());
+  else check_bytes(architecture, *read);
+}
+
+void outline(const Json& config) {
+  const auto built = model::build_outline(config, "config.json");
+  if (!built) return check_error(built.error());
+  require(model::parameter_count(*built) >= 0);
+  if (built->layer_count() <= 64 && built->parameters.size() <= 2000) store(config, *built);
+}
+
 void build(const Json& config, std::string_view path) {
+  outline(config);
   const auto built = model::build_architecture(config, "config.json");
   if (!built) return check_error(built.error());
   model::reads_field(config, path);

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/run.h"
 #include "cli/train_options.h"
+#include "cli/weight_options.h"
 #include "model/family.h"
 #include "report/inspection.h"
 
@@ -76,11 +77,20 @@ Expected<report::Inspection> inspect_outline(const Invocation& call, const Loade
                 "weights are floating-point numbers; choose fp32, bf16 or fp16");
   pt::TrainOptions options;
   options.dtype = dtype;
-  const auto types = cache_types_of(call.arguments, dtype);
-  if (!types) return tl::unexpected<Error>(types.error());
   report::Inspection out = report::inspect(loaded.architecture, options, nullptr);
-  out.cache = report::cache_facts(loaded.architecture, *types);
   out.assumptions = loaded.assumptions;
+  out.warnings = loaded.warnings;
+  return out;
+}
+
+Expected<report::Inspection> inspect_run(const Invocation& call, const LoadedModel& loaded, DType dtype) {
+  const auto options = forward_options(call.arguments, loaded.architecture, dtype);
+  if (!options) return tl::unexpected<Error>(options.error());
+  const auto run = pt::run_train_step(loaded.architecture, *options);
+  if (!run) return tl::unexpected<Error>(run.error());
+  report::Inspection out = report::inspect(loaded.architecture, *options, &*run);
+  out.assumptions = loaded.assumptions;
+  out.assumptions.push_back({report::Text::assume_one_forward, {}});
   out.warnings = loaded.warnings;
   return out;
 }
@@ -89,18 +99,15 @@ Expected<report::Inspection> inspect_model(const Invocation& call, DType dtype) 
   const auto loaded =
       load_model(call.arguments.positionals().front(), call.arguments.all("--set"), call.files, Extent::outline);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
-  if (model::find_family(loaded->architecture.family) == nullptr) return inspect_outline(call, *loaded, dtype);
-  const auto options = forward_options(call.arguments, loaded->architecture, dtype);
-  if (!options) return tl::unexpected<Error>(options.error());
-  const auto run = pt::run_train_step(loaded->architecture, *options);
-  if (!run) return tl::unexpected<Error>(run.error());
-  report::Inspection out = report::inspect(loaded->architecture, *options, &*run);
+  auto weights = weights_as_stored(call.arguments, *loaded, dtype);
+  if (!weights) return tl::unexpected<Error>(weights.error());
+  const bool runs = model::find_family(loaded->architecture.family) != nullptr;
+  auto out = runs ? inspect_run(call, *loaded, dtype) : inspect_outline(call, *loaded, dtype);
+  if (!out) return out;
   const auto types = cache_types_of(call.arguments, dtype);
   if (!types) return tl::unexpected<Error>(types.error());
-  out.cache = report::cache_facts(loaded->architecture, *types);
-  out.assumptions = loaded->assumptions;
-  out.assumptions.push_back({report::Text::assume_one_forward, {}});
-  out.warnings = loaded->warnings;
+  out->cache = report::cache_facts(loaded->architecture, *types);
+  out->weights = *std::move(weights);
   return out;
 }
 

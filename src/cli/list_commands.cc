@@ -7,6 +7,7 @@
 #include "hardware/gpu_list.h"
 #include "model/catalogue.h"
 #include "model/family.h"
+#include "model/outline.h"
 #include "report/lists.h"
 
 namespace ullage::cli {
@@ -18,10 +19,11 @@ std::string filter_text(const Arguments& arguments) {
 
 // Nothing where the family is not built yet or the configuration lacks what counting needs.
 std::optional<std::int64_t> parameters_of(const model::ModelRow& row) {
-  if (model::find_family(row.model_type) == nullptr) return std::nullopt;
+  const bool known = model::find_family(row.model_type) != nullptr || model::find_outline(row.model_type) != nullptr;
+  if (!known) return std::nullopt;
   const auto entry = model::find_model(row.name);
   if (!entry) return std::nullopt;
-  const auto architecture = model::build_architecture(entry->config, entry->name);
+  const auto architecture = model::build_outline(entry->config, entry->name);
   if (!architecture) return std::nullopt;
   return model::parameter_count(*architecture);
 }

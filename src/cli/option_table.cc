@@ -136,6 +136,7 @@ constexpr OptionSpec kInspect[] = {
     {"--tensor", "AxBxC", Text::opt_tensor},
     {"--checkpoint", "", Text::opt_checkpoint},
     {"--kv-cache-dtype", "fp8|q8_0|…", Text::opt_kv_cache_dtype},
+    {"--quantization", "X", Text::opt_inspect_quantization},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
 };
 

@@ -87,6 +87,7 @@ class Writer {
 
   std::vector<GgufTensor> take() {
     for (std::size_t i = 0; i < arch_.parameters.size(); ++i) add_outer(i);
+    add_frequencies();
     for (std::int64_t layer = arch_.encoder_layers; layer < arch_.layer_count(); ++layer) add_layer(layer);
     std::stable_sort(out_.begin(), out_.end(), [](const GgufTensor& a, const GgufTensor& b) {
       return a.layer != b.layer ? a.layer < b.layer : a.name < b.name;
@@ -95,6 +96,15 @@ class Writer {
   }
 
  private:
+  // By what the rotary embedding's frequencies are divided.
+  void add_frequencies() {
+    const Shape half{arch_.rotary.dim / 2};
+    if (arch_.rotary.type == "llama3") push("rope_freqs.weight", half, GgufRole::full, -1);
+    if (arch_.rotary.type != "longrope") return;
+    push("rope_factors_long.weight", half, GgufRole::full, -1);
+    push("rope_factors_short.weight", half, GgufRole::full, -1);
+  }
+
   // Of what stands outside of layers the text model's alone: the embedding, norms, the head and what begins as they do.
   void add_outer(std::size_t index) {
     const Parameter& parameter = arch_.parameters[index];

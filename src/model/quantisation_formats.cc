@@ -126,7 +126,7 @@ bool can_store(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
   switch (s.format) {
     case WeightFormat::awq: return rows % (32 / s.bits) == 0 && (s.group == 0 || columns % s.group == 0);
     case WeightFormat::gptq: return columns * s.bits % 32 == 0 && rows * s.bits % 32 == 0;
-    case WeightFormat::affine: return columns % s.group == 0;
+    case WeightFormat::affine: return s.group > 0 && columns % s.group == 0;
     default: return true;
   }
 }

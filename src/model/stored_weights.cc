@@ -44,7 +44,7 @@ class Storing {
       if (parameter.tied_to) return;
       const LayerKind* kind = layer < 0 ? nullptr : &arch_.kind_of(layer);
       if (kind != nullptr && is_expert(*kind, parameter)) add_experts(*kind, parameter, name);
-      else if (parameter.module == ModuleKind::linear && parameter.dims.size() == 2) add_linear(kind, parameter, name);
+      else if (is_linear(parameter)) add_linear(kind, parameter, name);
       else if (parameter.module == ModuleKind::embedding && quantisation_.embeddings_too) add_matrix(parameter, name);
       else add_plain(parameter, name);
     });
@@ -66,6 +66,12 @@ class Storing {
   static bool is_expert(const LayerKind& kind, const Parameter& parameter) {
     const Experts& e = kind.mixture.experts;
     return parameter.dims.size() == 3 && (is(kind, e.gate_up, parameter) || is(kind, e.down, parameter));
+  }
+
+  // GPT-2's layers, which store [in, out], among them.
+  static bool is_linear(const Parameter& parameter) {
+    const bool linear = parameter.module == ModuleKind::linear || parameter.module == ModuleKind::conv1d;
+    return linear && parameter.dims.size() == 2;
   }
 
   // Routers, and the head unless it is asked for, stay as they are.
@@ -95,8 +101,9 @@ class Storing {
 
   void add_matrix(const Parameter& parameter, const std::string& name) {
     const std::string module = without_ending(name, ".weight");
-    const std::int64_t rows = parameter.dims[0].size();
-    const std::int64_t columns = parameter.dims[1].size();
+    const bool turned = parameter.module == ModuleKind::conv1d;
+    const std::int64_t rows = parameter.dims[turned ? 1 : 0].size();
+    const std::int64_t columns = parameter.dims[turned ? 0 : 1].size();
     const WeightScheme* scheme = scheme_of(module, rows, columns);
     if (scheme == nullptr) return add_plain(parameter, name);
     push(module, scheme->name, parameter.elements(), 1,

@@ -66,8 +66,7 @@ std::string without_number(const std::string& name) {
     const std::size_t end = name.find('.', dot + 1);
     const std::string part = name.substr(dot + 1, end == name.npos ? end : end - dot - 1);
     const bool digits = std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!part.empty() && digits)
-      return name.substr(0, dot + 1) + "*" + (end == name.npos ? "" : name.substr(end));
+    if (!part.empty() && digits) return name.substr(0, dot + 1) + "*" + (end == name.npos ? "" : name.substr(end));
   }
   return name;
 }

@@ -13,6 +13,7 @@
 #include "report/messages.h"
 #include "report/prediction.h"
 #include "report/text_style.h"
+#include "report/weight_facts.h"
 
 namespace ullage::report {
 
@@ -57,7 +58,8 @@ struct Inspection {
   std::vector<ParameterLine> parameters;
   std::vector<ModuleLine> modules;
   CacheFacts cache;
-  std::optional<std::int64_t> flops;  // none: the outline alone is known
+  std::optional<WeightFacts> weights;  // where they are stored in another way than the type says
+  std::optional<std::int64_t> flops;   // none: the outline alone is known
   std::optional<std::int64_t> macs;
   std::vector<Message> assumptions;
   std::vector<Message> warnings;

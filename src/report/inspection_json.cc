@@ -78,6 +78,7 @@ std::string inspection_json(const Inspection& i) {
   out["parameters"] = parameters_json(i);
   out["modules"] = modules_json(i);
   out["cache"] = cache_json(i.cache);
+  out["weights"] = i.weights ? weights_json(*i.weights) : Json(nullptr);
   out["assumptions"] = messages_json(i.assumptions);
   out["warnings"] = messages_json(i.warnings);
   return printed(out);

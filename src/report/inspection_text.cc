@@ -97,6 +97,7 @@ std::string inspection_text(const Inspection& i, const TextStyle& style) {
   if (style.detail == Detail::quiet) return page.take();
   write_layers(page, i);
   write_cache(page, i.cache);
+  if (i.weights) write_weights(page, *i.weights);
   write_modules(page, i);
   write_parameters(page, i);
   write_messages(page, Text::heading_warnings, i.warnings);

@@ -212,6 +212,20 @@ constexpr Wrong kValues[] = {
     {"inspect --tensor 3y3", "--tensor: '3y3' is not a shape; write sizes of 1 or more such as 32x3x256x256"},
     {"inspect --tensor 3 --dtype fp3",
      "--dtype: 'fp3' is no element type; choose fp32, bf16, fp16, fp64, int64, int32, uint8 or bool"},
+    {"inspect gpt2 --quantization int3",
+     "--quantization: 'int3' is no way of storing weights; known are fp32, bf16, fp16, fp8, fp8-block, int8, nf4, "
+     "nf4-dq, "
+     "fp4, awq, gptq, int4, nvfp4, mxfp4 and llama.cpp's mixes such as Q4_K_M"},
+    {"train zai-org/GLM-5.1",
+     "zai-org/GLM-5.1: model_type: of model type 'glm_moe_dsa' the outline alone is known, not the forward pass; "
+     "`ullage "
+     "inspect` answers for its weights"},
+    {"inspect zai-org/GLM-5.1 --seq-len 8",
+     "--seq-len: of zai-org/GLM-5.1 no forward pass is known, only weights; leave it out"},
+    {"inspect moonshotai/Kimi-K3",
+     "moonshotai/Kimi-K3: model_type: model type 'kimi_k3' is not modelled for its delta attention of Kimi among "
+     "latent "
+     "experts; name a model without it"},
     {"inspect gpt2 --dtype int64", "--dtype: weights are floating-point numbers; choose fp32, bf16 or fp16"},
     {"gpus --min-compute-capability nine",
      "--min-compute-capability: 'nine' is no compute capability; write one such as 8.0"},

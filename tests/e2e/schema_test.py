@@ -42,6 +42,11 @@ CALLS = {
         ["inspect", LLAMA, "--checkpoint"],
         ["inspect", str(ROOT / "tests/data/checkpoints/types.gguf"), "--checkpoint"],
         ["inspect", str(ROOT / "tests/data/checkpoints/types.safetensors"), "--checkpoint"],
+        ["inspect", LLAMA, "--quantization", "nf4-dq"],
+        ["inspect", "gpt2", "--quantization", "IQ3_XS"],
+        ["inspect", "zai-org/GLM-5.1"],
+        ["inspect", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "--quantization", "q4_k_m"],
+        ["inspect", "Qwen/Qwen3-235B-A22B-FP8", "--seq-len", "8"],
     ],
     "mfu": [
         ["mfu", "--tflops", "100", "--gpu", "a100"],
@@ -84,6 +89,13 @@ class Schemas(unittest.TestCase):
                     done = run([*words, "--json"])
                     self.assertEqual((done.returncode, done.stderr), (0, ""))
                     validator.validate(json.loads(done.stdout))
+
+    def test_weights_are_those_of_published_checkpoints(self):
+        for model, dtype, total in (("Qwen/Qwen-7B-Chat-Int4", "fp16", 5860564992), ("mlx-community/Qwen3-14B-4bit", "bf16", 8307783680)):
+            weights = json.loads(run(["inspect", model, "--seq-len", "8", "--dtype", dtype, "--json"]).stdout)["weights"]
+            self.assertEqual(weights["bytes"], total)
+            self.assertEqual(sum(t["copies"] * t["bytes"] for t in weights["tensors"]), total)
+            self.assertTrue(all(sum(p["bytes"] for p in t["parts"]) == t["bytes"] for t in weights["tensors"]))
 
     def test_image_models_validate_where_they_are_built(self):
         done = run(["train", "resnet18", "--json"])

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/lines.h"
+#include "model/catalogue.h"
 #include "model/outline.h"
 
 namespace ullage::model {
@@ -84,6 +85,22 @@ TEST_P(GgufMixes, GiveEachTensorTheTypeThatQuantizationDoes) {
 INSTANTIATE_TEST_SUITE_P(Recorded, GgufMixes,
                          ::testing::Values("grouped", "many_heads", "tied", "odd", "odder", "eighty_layers",
                                            "eight_experts", "four_experts", "many_experts", "fused", "falcon"));
+
+// Sizes that llama-quantize's own help gives for Llama 3 8B, in GiB.
+TEST(GgufMix, HasTheSizesThatLlamaQuantizeStates) {
+  const auto entry = find_model("meta-llama/Llama-3.1-8B");
+  const Architecture arch = build_outline(entry->config, "").value();
+  const std::pair<const char*, double> sizes[] = {
+      {"Q4_0", 4.34},   {"Q4_1", 4.78},   {"Q5_0", 5.21},   {"Q5_1", 5.65},   {"Q2_K", 2.96},
+      {"Q3_K_S", 3.41}, {"Q3_K_M", 3.74}, {"Q3_K_L", 4.03}, {"Q4_K_S", 4.37}, {"Q4_K_M", 4.58},
+      {"Q5_K_S", 5.21}, {"Q5_K_M", 5.33}, {"Q6_K", 6.14},   {"Q8_0", 7.96}};
+  for (const auto& [mix, gib] : sizes) {
+    const auto tensors = gguf_tensors(arch, mix);
+    std::int64_t bytes = 0;
+    for (const GgufTensor& tensor : *tensors) bytes += tensor.bytes;
+    EXPECT_NEAR(static_cast<double>(bytes) / (1 << 30), gib, 0.006) << mix;
+  }
+}
 
 TEST(GgufMix, UnknownNamesAreRefusedWithThoseThatAre) {
   const auto refused = gguf_tensors({}, "Q9_Z");

@@ -156,6 +156,15 @@ constexpr Total kTotals[] = {
     // The text is Kimi K2 with its 60 x 384 corrections of the router counted; the rest of 1,058,589,420,528 are scales
     // of 60 x 384 x 3 x 7,168 x 2,048 weights by 32 and eight times the two sizes that each packed weight has.
     {"moonshotai/Kimi-K2.5", 1058589420528 - 60LL * 384 * 3 * 7168 * 2048 / 32 - 60LL * 384 * 3 * 2 * 8 - 60 * 384},
+    {"google/gemma-3-27b-it", 27432406640},
+    {"LiquidAI/LFM2-1.2B", 1170340608},
+    {"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 31577937344},
+    {"Qwen/Qwen2-Audio-7B-Instruct", 16794189824 / 2},
+    // The text's head is the embedding, 262,208 x 5,376, and stored twice.
+    {"google/medgemma-27b-it", 28842036848 - 262208LL * 5376},
+    // Less a layer that predicts a token more: projection, attention, feed-forward and seven norms.
+    {"Qwen/Qwen3.5-0.8B",
+     873438784 - (2 * 1024 * 1024 + (4096 + 2 * 512 + 2048) * 1024 + 2 * 256 + 3 * 3584 * 1024 + 5 * 1024)},
     {"deepseek-ai/deepseek-moe-16b-chat", 16375728128},
 };
 

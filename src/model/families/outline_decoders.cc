@@ -212,12 +212,18 @@ Expected<Architecture> outline_nemotron_nas(const JsonObject& config) {
   c.tied = fields.boolean("tie_word_embeddings", false);
   read_attention_bias(fields, c);
   const std::vector<Searched> blocks = read_blocks(fields, c);
+  constexpr std::size_t kMostKinds = 256;  // of layers, that an architecture tells apart
   std::vector<OutlineTraits> layers;
+  std::vector<Searched> kinds;
   for (const Searched& block : blocks) {
+    if (std::find(kinds.begin(), kinds.end(), block) == kinds.end()) kinds.push_back(block);
     const auto at = std::find(blocks.begin(), blocks.end(), block);
     layers.push_back({.mixer = block.kv_heads > 0 ? Mixer::attention : Mixer::none,
                       .variant = static_cast<std::int32_t>(at - blocks.begin())});
   }
+  if (kinds.size() > kMostKinds)
+    fields.reject("block_configs",
+                  fmt::format("has {} kinds of layers; at most {} are told apart", kinds.size(), kMostKinds));
   return finish(fields, std::move(c)).map([&](const DecoderConfig& read) {
     return outline(read, "nemotron-nas", {}, layers, [&](const OutlineTraits& traits) {
       return searched_layer(read, traits, blocks[static_cast<std::size_t>(traits.variant)]);
