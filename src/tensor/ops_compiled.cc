@@ -85,10 +85,10 @@ Tensor for_attention(Context& context, Op op, const Tensor& x, std::int64_t time
 void gate_backward(Node& node, Gradients& in, Gradients& out) {
   const Tensor gate = unpack(node, 0);
   const Tensor up = unpack(node, 1);
-  for (const std::size_t edge : {2, 3}) {
+  for (const std::size_t edge : {std::size_t{2}, std::size_t{3}}) {
     if (node.wants(edge)) out[edge] = buffer(*node.context, Op::mul, up.sizes(), up.dtype(), 2);
   }
-  for (const std::size_t edge : {0, 1}) {
+  for (const std::size_t edge : {std::size_t{0}, std::size_t{1}}) {
     if (node.wants(edge)) out[edge] = buffer(*node.context, Op::silu_backward, gate.sizes(), gate.dtype(), 8);
   }
   drop(in);
