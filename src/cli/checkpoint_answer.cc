@@ -4,7 +4,7 @@
 #include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/weight_files.h"
-#include "model/family.h"
+#include "model/outline.h"
 #include "report/checkpoint_report.h"
 
 namespace ullage::cli {
@@ -13,18 +13,15 @@ namespace {
 using report::CheckpointReport;
 using report::Text;
 
-void note_header_only(CheckpointReport& out) {
-  if (out.files && out.files->header_only) out.warnings.push_back({Text::warn_header_only, {}});
-}
-
 // A file answers even where nothing is known of the model that it is for.
 Expected<CheckpointReport> of_file(const std::string& path, const Files& files) {
   auto read = read_weights(path, files);
   if (!read) return tl::unexpected<Error>(read.error());
   auto architecture =
-      read->config.and_then([&](const Json& config) { return model::build_architecture(config, read->where); });
+      read->config.and_then([&](const Json& config) { return model::build_outline(config, read->where); });
   CheckpointReport out = report::report_files(std::move(read->checkpoint), architecture ? &*architecture : nullptr);
   out.name = read->name;
+  if (out.files->header_only) out.warnings.push_back({Text::warn_header_only, {}});
   if (!architecture) out.warnings.push_back({Text::warn_model_unknown, {{"problem", to_string(architecture.error())}}});
   return out;
 }
@@ -38,7 +35,7 @@ Expected<std::optional<model::Checkpoint>> stored_on_hub(const std::string& name
 }
 
 Expected<CheckpointReport> of_model(const Invocation& call, const std::string& name) {
-  auto loaded = load_model(name, call.arguments.all("--set"), call.files);
+  auto loaded = load_model(name, call.arguments.all("--set"), call.files, Extent::outline);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   if (loaded->weights_problem) return tl::unexpected<Error>(*loaded->weights_problem);
   auto remote = stored_on_hub(name, call.files);
@@ -47,6 +44,9 @@ Expected<CheckpointReport> of_model(const Invocation& call, const std::string& n
   CheckpointReport out = loaded->stored ? report::report_files(*std::move(loaded->stored), &loaded->architecture)
                                         : report::report_rule(loaded->architecture, JsonObject(loaded->config, name));
   out.assumptions = loaded->assumptions;
+  for (const report::Message& warning : loaded->warnings) {
+    if (warning.key != Text::warn_quantised) out.warnings.push_back(warning);  // that one is about training
+  }
   return out;
 }
 
@@ -60,7 +60,6 @@ Expected<std::string> checkpoint_answer(const Invocation& call, const report::Te
   }
   auto answer = names_weights(name) ? of_file(name, call.files) : of_model(call, name);
   if (!answer) return tl::unexpected<Error>(answer.error());
-  note_header_only(*answer);
   return wants_json(call.arguments) ? report::checkpoint_json(*answer) : report::checkpoint_text(*answer, style);
 }
 

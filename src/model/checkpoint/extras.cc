@@ -53,7 +53,6 @@ constexpr std::array kPredictors{
     Predictor{"deepseek_v3", 3, true, 0, kDeepSeekSource},
     Predictor{"deepseek_v32", 3, true, 0, kDeepSeekSource},
     Predictor{"glm4_moe", 3, true, 0, "vllm/model_executor/models/glm4_moe_mtp.py"},
-    Predictor{"mimo", 3, false, 0, "vllm/model_executor/models/mimo_mtp.py"},
     Predictor{"qwen3_next", 3, false, 1, "vllm/model_executor/models/qwen3_next_mtp.py"},
 };
 
