@@ -53,7 +53,8 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
       return fail(ErrorCode::invalid_argument, "--modules-version", "belongs to other code bases; use --transformers");
     if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");
     if (arguments.text("--loss") == "chunked")
-      return not_in_this_version("--loss", "chunked with --modules transformers");
+      return fail(ErrorCode::unsupported, "--loss",
+                  "transformers has no chunked loss; use fused, Liger's, which takes some tokens at a time");
     return nullptr;
   }
   if (!architecture.image.arch.empty()) {

@@ -48,9 +48,11 @@ constexpr OptionSpec kTrain[] = {
     {"--optimizer-in-backward", "", Text::opt_optimizer_in_backward},
     {"--clip-grad", "X", Text::opt_clip_grad},
     {"--grad-scaler", "", Text::opt_grad_scaler},
+    {"--trainer", "none|hf", Text::opt_trainer, "none|hf"},
     {"--attention", "sdpa|flash|eager", Text::opt_attention, "sdpa|flash|eager"},
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
+    {"--recompute-vision", "", Text::opt_recompute_vision},
     {"--loss", "full|chunked|fused|none", Text::opt_loss, "full|chunked|fused|none"},
     {"--compile", "", Text::opt_compile},
     {"--lora", "R", Text::opt_lora},
@@ -62,7 +64,7 @@ constexpr OptionSpec kTrain[] = {
     {"--virtual-tokens", "N", Text::opt_virtual_tokens},
     {"--modules-to-save", "a,b", Text::opt_modules_to_save},
     {"--freeze", "a,b", Text::opt_freeze},
-    {"--quantize-base", "nf4|nf4-dq|fp4|int8", Text::opt_quantize_base, "nf4|nf4-dq|fp4|int8", "gptq|awq"},
+    {"--quantize-base", "nf4|nf4-dq|fp4|int8|gptq|awq", Text::opt_quantize_base, "nf4|nf4-dq|fp4|int8|gptq|awq"},
     {"--prepare-kbit", "", Text::opt_prepare_kbit},
     {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
     {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
@@ -70,7 +72,7 @@ constexpr OptionSpec kTrain[] = {
      "torchtitan|llm-foundry|megatron"},
     {"--modules-version", "V", Text::opt_modules_version},
     {"--torch", "V", Text::opt_torch},
-    {"--transformers", "V", Text::opt_transformers},
+    {"--transformers", "V", Text::opt_loss_version},
     {"--load", "torch|safetensors|meta", Text::opt_load, "torch|safetensors|meta"},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
     {"--timeline", "FILE", Text::opt_timeline},
@@ -85,7 +87,7 @@ constexpr std::string_view kTrainLater =
     "--engine-version --peft --nodes --interconnect --video-max-frames --weights-dtype "
     "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
-    "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules --recompute-vision "
+    "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules "
     "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
@@ -163,6 +165,7 @@ constexpr OptionSpec kValidate[] = {
     {"--confidence", "high,medium", Text::opt_confidence},
     {"--key", "PREFIX", Text::opt_key},
     {"--by", "modules,confidence", Text::opt_by},
+    {"--with", "KEY=VALUE", Text::opt_with, "", "", true},
     {"--rows", "N", Text::opt_rows},
 };
 

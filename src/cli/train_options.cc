@@ -9,8 +9,10 @@
 
 #include "cli/code_options.h"
 #include "cli/optimizer_options.h"
+#include "cli/trainer_options.h"
 #include "cli/tuning_options.h"
 #include "cli/versions.h"
+#include "engines/pytorch/loss_version.h"
 
 namespace ullage::cli {
 namespace {
@@ -106,6 +108,20 @@ Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model
               fmt::format("transformers' {} has eager attention only; use eager", architecture.family));
 }
 
+// Of another release only the loss is modelled.
+Expected<pt::LossForm> loss_form(const Arguments& arguments, const model::Architecture& architecture) {
+  const std::string given = arguments.text("--transformers", pt::kTransformers);
+  const auto version = pt::parse_version(given);
+  if (!version)
+    return fail(ErrorCode::invalid_argument, "--transformers",
+                fmt::format("'{}' is no version; write it as 4.46", given.substr(0, 40)));
+  const auto form = pt::loss_form_of(architecture.family, *version);
+  if (form) return *form;
+  return fail(ErrorCode::unsupported, "--transformers",
+              fmt::format("how {} made the loss of {} is not known; leave it out for {}", given.substr(0, 40),
+                          architecture.family, pt::kTransformers));
+}
+
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
   constexpr std::array kOfLayers{"--attention", "--recompute", "--recompute-reentrant"};
   const bool resizes = architecture.vision && !architecture.vision.whole_images;
@@ -114,6 +130,10 @@ Expected<void> check_belongs(const Arguments& arguments, const model::Architectu
                 fmt::format("{} resizes no images; leave this option out", architecture.name));
   }
   if (architecture.vision) return {};
+  if (arguments.has("--recompute-vision")) {
+    return fail(ErrorCode::invalid_argument, "--recompute-vision",
+                fmt::format("{} has no vision tower beside it; use --recompute full", architecture.name));
+  }
   if (!is_image(architecture)) {
     if (!arguments.has("--image-size")) return {};
     return fail(ErrorCode::invalid_argument, "--image-size",
@@ -144,7 +164,8 @@ Expected<void> check_loss(const Arguments& arguments, const model::Architecture&
 }
 
 Expected<void> check_contradictions(const Arguments& arguments) {
-  if (arguments.has("--recompute-reentrant") && arguments.text("--recompute", "none") == "none") {
+  const bool recomputes = arguments.text("--recompute", "none") != "none" || arguments.has("--recompute-vision");
+  if (arguments.has("--recompute-reentrant") && !recomputes) {
     return fail(ErrorCode::invalid_argument, "--recompute-reentrant",
                 "contradicts --recompute none; add --recompute full");
   }
@@ -207,7 +228,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
     out[1].value = std::string(o.code->name);
     out.insert(out.begin() + 2, {"modules_version", std::string(o.code->version)});
   } else if (!architecture.is_module_tree()) {
-    out.insert(out.begin() + 3, {"transformers", std::string(kTransformersVersion)});
+    out.insert(out.begin() + 3, {"transformers", a.text("--transformers", pt::kTransformers)});
   }
   if (is_image(architecture)) out.push_back({"image_size", o.image_size});
   else out.push_back({"seq_len", o.seq_len});
@@ -226,11 +247,13 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"optimizer_in_backward", o.optimizer_in_backward},
                          {"clip_grad", o.clip_grad},
                          {"grad_scaler", o.grad_scaler}});
+  if (o.hf_trainer) out.push_back({"trainer", std::string("hf")});
   if (!architecture.is_module_tree()) {
     out.insert(out.end(), {{"attention", a.text("--attention", default_attention(architecture))},
                            {"recompute", a.text("--recompute", "none")},
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
+  if (o.recompute_vision) out.push_back({"recompute_vision", true});
   out.push_back({"loss", a.text("--loss", "full")});
   if (o.compile) out.push_back({"compile", true});
   if (a.has("--load")) out.push_back({"load", a.text("--load")});
@@ -261,6 +284,7 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   }
   defaults.emplace_back("--loss", "full");
   defaults.emplace_back("--step", "steady");
+  if (options.hf_trainer) defaults.emplace_back("--clip-grad", fmt::format("{}", options.clip_grad));
   defaults.emplace_back("--kernels", "cuda");
   for (auto& tuning : tuning_defaults(options, architecture)) defaults.push_back(std::move(tuning));
   std::string list;
@@ -268,10 +292,16 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
     const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
     if (!arguments.has(option) && !derived) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
   }
-  const bool clipped = arguments.has("--clip-grad");
-  if (list.empty() && clipped) return {};
-  if (list.empty()) return {{report::Text::assume_no_clipping, {}}};
-  return {{clipped ? report::Text::assume_defaults : report::Text::assume_defaults_no_clipping, {{"options", list}}}};
+  const bool clipped = arguments.has("--clip-grad") || options.hf_trainer;
+  std::vector<report::Message> out;
+  if (list.empty() && !clipped) out.push_back({report::Text::assume_no_clipping, {}});
+  if (!list.empty())
+    out.push_back(
+        {clipped ? report::Text::assume_defaults : report::Text::assume_defaults_no_clipping, {{"options", list}}});
+  const std::string transformers = arguments.text("--transformers", pt::kTransformers);
+  if (options.loss_form != pt::LossForm::padded)
+    out.push_back({report::Text::assume_loss_version, {{"version", transformers}}});
+  return out;
 }
 
 Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {
@@ -304,14 +334,19 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.autocast = precision.autocast;
   out.recompute = choose(arguments, "--recompute", kRecomputes);
   out.recompute_reentrant = arguments.has("--recompute-reentrant");
+  out.recompute_vision = arguments.has("--recompute-vision");
   const auto attention = attention_of(arguments, architecture);
   if (!attention) return tl::unexpected<Error>(attention.error());
   out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);
   out.compile = arguments.has("--compile");
   out.step = choose(arguments, "--step", kSteps);
+  const auto form = loss_form(arguments, architecture);
+  if (!form) return tl::unexpected<Error>(form.error());
+  out.loss_form = *form;
   if (auto read = read_optimizer(arguments, out); !read) return tl::unexpected<Error>(read.error());
   if (auto read = read_tuning(arguments, out); !read) return tl::unexpected<Error>(read.error());
+  apply_trainer(arguments, out);
   return out;
 }
 
@@ -326,11 +361,11 @@ Expected<void> check_load(const Arguments& arguments) {
 
 Expected<void> check_all(const Arguments& arguments, const model::Architecture& architecture) {
   return check_version(arguments, "--torch", kTorchVersion)
-      .and_then([&] { return check_version(arguments, "--transformers", kTransformersVersion); })
       .and_then([&] { return check_belongs(arguments, architecture); })
       .and_then([&] { return check_loss(arguments, architecture); })
       .and_then([&] { return check_load(arguments); })
       .and_then([&] { return check_flash(arguments, architecture); })
+      .and_then([&] { return check_trainer(arguments, architecture); })
       .and_then([&] { return check_contradictions(arguments); });
 }
 

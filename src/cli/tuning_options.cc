@@ -22,12 +22,26 @@ constexpr std::pair<std::string_view, Tuner> kTuners[] = {{"lora", Tuner::lora},
                                                           {"prompt", Tuner::prompt}, {"prefix", Tuner::prefix}};
 
 constexpr std::pair<std::string_view, BaseFormat> kFormats[] = {
-    {"nf4", BaseFormat::nf4}, {"nf4-dq", BaseFormat::nf4_dq}, {"fp4", BaseFormat::fp4}, {"int8", BaseFormat::int8}};
+    {"nf4", BaseFormat::nf4},   {"nf4-dq", BaseFormat::nf4_dq}, {"fp4", BaseFormat::fp4},
+    {"int8", BaseFormat::int8}, {"gptq", BaseFormat::gptq},     {"awq", BaseFormat::awq}};
 
 // LLaMA-Adapter's, 0: another tuner or none.
 std::int64_t adapter_version(const Arguments& arguments) {
   const std::string tuner = arguments.text("--tuner");
   return tuner == "adapter" ? 1 : tuner == "adapter-v2" ? 2 : 0;
+}
+
+// What GPTQ and AWQ weights compute in, and what PEFT's preparation leaves of them.
+Expected<void> check_packed(const Arguments& arguments) {
+  const std::string format = arguments.text("--quantize-base");
+  if (format != "gptq" && format != "awq") return {};
+  if (arguments.text("--modules", "transformers") != "transformers")
+    return not_in_this_version("--quantize-base", fmt::format("{} in another code base", format));
+  if (arguments.text("--precision") == "fp32")
+    return fail(ErrorCode::invalid_argument, "--quantize-base",
+                fmt::format("{} computes in half precision; use --precision fp16 or bf16", format));
+  if (!arguments.has("--prepare-kbit")) return {};
+  return not_in_this_version("--prepare-kbit", fmt::format("with --quantize-base {}", format));
 }
 
 // bitsandbytes keeps weights for adapters only; its kernels for a processor are others.
@@ -43,7 +57,7 @@ Expected<void> check_quantised(const Arguments& arguments) {
   const bool reentrant = arguments.has("--recompute-reentrant");
   if (arguments.text("--quantize-base") == "int8" && arguments.text("--recompute", "none") != "none" && !reentrant)
     return not_in_this_version("--quantize-base", "int8 with --recompute that is not reentrant");
-  return {};
+  return check_packed(arguments);
 }
 
 std::string_view name_of(Tuner tuner) {

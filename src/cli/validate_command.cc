@@ -9,6 +9,7 @@
 #include "cli/option_table.h"
 #include "cli/output.h"
 #include "engines/pytorch/code_base.h"
+#include "engines/pytorch/loss_version.h"
 #include "report/prediction_json.h"
 #include "report/validation.h"
 
@@ -52,16 +53,54 @@ std::int32_t month_of(const std::string& date) {
   return year * 100 + month;
 }
 
-// With the version of another code base that people ran at that date, where none is named.
+bool names_option(const std::vector<std::string>& args, std::string_view option) {
+  return std::any_of(args.begin(), args.end(), [&](const std::string& word) {
+    return word == option || (word.starts_with(option) && word[option.size()] == '=');
+  });
+}
+
+// With the version of the code that people ran at that date, where none is named.
 std::vector<std::string> with_version(std::vector<std::string> args, const std::string& date) {
-  const auto named = [&](const char* option) { return std::find(args.begin(), args.end(), option); };
-  const auto modules = named("--modules");
   const std::int32_t month = month_of(date);
+  const auto modules = std::find(args.begin(), args.end(), "--modules");
   if (month == 0 || modules == args.end() || modules + 1 == args.end()) return args;
-  if (named("--modules-version") != args.end()) return args;
+  if (names_option(args, "--modules-version")) return args;
   const engines::pytorch::Choices* choices = engines::pytorch::choices_of_date(*(modules + 1), month);
   if (choices == nullptr) return args;
   args.insert(args.end(), {"--modules-version", std::string(choices->version)});
+  return args;
+}
+
+// The same for transformers' code; empty where nothing is to be added.
+std::vector<std::string> with_transformers(std::vector<std::string> args, const std::string& date) {
+  const auto release = engines::pytorch::release_of_month(month_of(date));
+  const bool trains = !args.empty() && args.front() == "train";
+  if (!release || !trains || names_option(args, "--modules") || names_option(args, "--transformers")) return {};
+  args.insert(args.end(), {"--transformers", engines::pytorch::to_string(*release)});
+  return args;
+}
+
+// `--with KEY=VALUE` for cases that say nothing of it.
+Expected<std::vector<std::string>> added_options(const Arguments& arguments) {
+  std::vector<std::string> out = arguments.all("--with");
+  for (std::string& text : out) {
+    if (text.empty() || text.front() == '=' || text.front() == '-')
+      return fail(ErrorCode::invalid_argument, "--with",
+                  fmt::format("'{}' is no option; write KEY=VALUE, such as trainer=hf", text.substr(0, 60)));
+    std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(text.find('='), text.size())), '_',
+                 '-');
+    text = "--" + text;
+  }
+  return out;
+}
+
+std::vector<std::string> with_options(std::vector<std::string> args, const std::vector<std::string>& added) {
+  for (const std::string& text : added) {
+    const std::size_t equals = text.find('=');
+    if (names_option(args, text.substr(0, equals))) continue;
+    args.push_back(text.substr(0, equals));
+    if (equals != std::string::npos) args.push_back(text.substr(equals + 1));
+  }
   return args;
 }
 
@@ -77,9 +116,15 @@ Expected<int> validate_command(const Invocation& invocation) {
   if (!style) return tl::unexpected<Error>(style.error());
   const auto cases = read_all(arguments.positionals());
   if (!cases) return tl::unexpected<Error>(cases.error());
+  const auto added = added_options(arguments);
+  if (!added) return tl::unexpected<Error>(added.error());
   const corpus::Predict predicted = [&](const std::vector<std::string>& args,
                                         const std::string& date) -> Expected<Json> {
-    const auto prediction = predict(with_version(args, date), invocation.files);
+    const std::vector<std::string> asked = with_options(with_version(args, date), *added);
+    const std::vector<std::string> dated = with_transformers(asked, date);
+    // How the release of that date made the loss is not known of every family.
+    auto prediction = predict(dated.empty() ? asked : dated, invocation.files);
+    if (!prediction && !dated.empty()) prediction = predict(asked, invocation.files);
     if (!prediction) return tl::unexpected<Error>(prediction.error());
     return parse_json(report::prediction_json(*prediction), "prediction");
   };

@@ -25,6 +25,23 @@ std::vector<std::string> with_files(const Case& entry) {
   return args;
 }
 
+// "peak.process_bytes" has its range in "peak.process_range_bytes".
+std::optional<Range> range_of(const Json& prediction, const std::string& key) {
+  constexpr std::string_view kSuffix = "_bytes";
+  if (!key.ends_with(kSuffix)) return std::nullopt;
+  const Json* found = at_path(prediction, key.substr(0, key.size() - kSuffix.size()) + "_range_bytes");
+  if (found == nullptr || !found->is_array() || found->size() != 2) return std::nullopt;
+  const auto low = as_number((*found)[0]);
+  const auto high = as_number((*found)[1]);
+  if (!low || !high) return std::nullopt;
+  return Range{*low, *high};
+}
+
+double median_of(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
 class Run {
  public:
   Run(const Selection& selection, const std::string& key_prefix, const Predict& predict,
@@ -46,8 +63,8 @@ class Run {
   }
 
   Validation finish() {
-    for (const Score& score : out_.scores) errors_of(score).push_back(score.error);
-    for (std::size_t i = 0; i < errors_.size(); ++i) describe(out_.summaries[i], errors_[i]);
+    for (const Score& score : out_.scores) take_in(score);
+    for (std::size_t i = 0; i < gathered_.size(); ++i) describe(out_.summaries[i], gathered_[i]);
     return std::move(out_);
   }
 
@@ -72,35 +89,61 @@ class Run {
         out_.missing.push_back({entry.id, entry.where, quantity.key});
         continue;
       }
-      const double error = error_of(*predicted, quantity.value, precision_of(entry, quantity.key));
+      const double precision = precision_of(entry, quantity.key);
+      const double error = error_of(*predicted, quantity.value, precision);
       equal = equal && error == 0;
-      out_.scores.push_back({entry.id, group_of(entry, prediction), quantity.key, entry.method != "formula", *predicted,
-                             quantity.value, error});
+      Score made{
+          entry.id, group_of(entry, prediction), quantity.key, entry.method != "formula", *predicted, quantity.value,
+          error};
+      made.range = range_of(prediction, quantity.key);
+      if (made.range) {
+        made.inside = made.measured >= made.range->low - precision && made.measured <= made.range->high + precision;
+      }
+      out_.scores.push_back(std::move(made));
     }
     if (out_.scores.size() == before) return;
     ++out_.scored;
     out_.equal += equal ? 1 : 0;
   }
 
-  // The errors that belong to the score's summary, which is made if it is the first.
-  std::vector<double>& errors_of(const Score& score) {
+  // What the scores of one summary have.
+  struct Gathered {
+    std::vector<double> errors;
+    std::vector<double> widths;  // of ranges, relative to what was measured
+    std::size_t inside = 0;
+  };
+
+  void take_in(const Score& score) {
+    Gathered& gathered = gathered_of(score);
+    gathered.errors.push_back(score.error);
+    if (!score.range) return;
+    const double width = score.range->high - score.range->low;
+    gathered.widths.push_back(score.measured == 0 ? 0 : width / std::fabs(score.measured));
+    gathered.inside += score.inside ? 1 : 0;
+  }
+
+  // What belongs to the score's summary, which is made if it is the first.
+  Gathered& gathered_of(const Score& score) {
     std::vector<Summary>& all = out_.summaries;
     const auto found = std::find_if(all.begin(), all.end(), [&](const Summary& summary) {
       return summary.engine == score.engine && summary.key == score.key && summary.evidence == score.evidence;
     });
-    if (found != all.end()) return errors_[static_cast<std::size_t>(found - all.begin())];
+    if (found != all.end()) return gathered_[static_cast<std::size_t>(found - all.begin())];
     all.push_back({score.engine, score.key, score.evidence});
-    return errors_.emplace_back();
+    return gathered_.emplace_back();
   }
 
-  static void describe(Summary& summary, std::vector<double>& errors) {
-    std::sort(errors.begin(), errors.end());
+  static void describe(Summary& summary, Gathered& gathered) {
+    std::vector<double>& errors = gathered.errors;
     const std::size_t n = errors.size();
     summary.count = n;
     summary.equal = static_cast<std::size_t>(std::count(errors.begin(), errors.end(), 0.0));
-    summary.median = (errors[(n - 1) / 2] + errors[n / 2]) / 2;
+    summary.median = median_of(errors);
     summary.percentile_90 = errors[(9 * n + 9) / 10 - 1];
     summary.largest = errors.back();
+    summary.ranged = gathered.widths.size();
+    summary.inside = gathered.inside;
+    if (summary.ranged > 0) summary.median_width = median_of(gathered.widths);
   }
 
   const Selection& selection_;
@@ -108,7 +151,7 @@ class Run {
   const Predict& predict_;
   const std::vector<std::string>& by_;
   Validation out_;
-  std::vector<std::vector<double>> errors_;  // by summary
+  std::vector<Gathered> gathered_;  // by summary
 };
 
 }  // namespace

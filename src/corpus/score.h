@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace ullage::corpus {
 // error with ErrorCode::unsupported means that this version cannot know; any other one is a failure.
 using Predict = std::function<Expected<Json>(const std::vector<std::string>& args, const std::string& date)>;
 
+// Between which values the prediction holds the quantity possible.
+struct Range {
+  double low = 0;
+  double high = 0;
+};
+
 struct Score {
   std::string id;
   std::string engine;
@@ -21,6 +28,8 @@ struct Score {
   double predicted = 0;
   double measured = 0;
   double error = 0;  // absolute and relative; 0 within the case's precision, 1 where nothing was to be there
+  std::optional<Range> range = std::nullopt;  // where the prediction gives one
+  bool inside = false;                        // the measured value is within it, or as near as the case's precision
 };
 
 // Scores of one engine and quantity.
@@ -33,6 +42,9 @@ struct Summary {
   double median = 0;
   double percentile_90 = 0;  // the smallest error that nine in ten do not exceed
   double largest = 0;
+  std::size_t ranged = 0;   // with a range
+  std::size_t inside = 0;   // of those within it
+  double median_width = 0;  // of the ranges, relative to what was measured
 };
 
 // A case that gave no score.

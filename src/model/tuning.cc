@@ -256,11 +256,23 @@ class Planner {
   std::vector<std::string_view> linears_;
 };
 
+bool is_packed(BaseFormat format) { return format == BaseFormat::gptq || format == BaseFormat::awq; }
+
+struct Widths {
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+};
+
+Widths widths_of(const Parameter& weight) {
+  const bool turned = weight.module == ModuleKind::conv1d;
+  return {weight.dims[turned ? 1 : 0].size(), weight.dims[turned ? 0 : 1].size()};
+}
+
 // Bytes of one quantised weight with its tables.
 std::int64_t bytes_of(const Parameter& weight, BaseFormat format) {
-  if (format == BaseFormat::int8) {
-    return tensor::eight_bit_bytes(weight.elements(), weight.dims[weight.module == ModuleKind::conv1d ? 1 : 0].size());
-  }
+  const Widths widths = widths_of(weight);
+  if (is_packed(format)) return tensor::packed_bytes(widths.out, widths.in, format == BaseFormat::awq);
+  if (format == BaseFormat::int8) return tensor::eight_bit_bytes(weight.elements(), widths.out);
   return tensor::four_bit_bytes(weight.elements(), format == BaseFormat::nf4_dq);
 }
 
@@ -310,6 +322,32 @@ TuningPlan plan_all(const Architecture& architecture) {
 
 }  // namespace
 
+namespace {
+
+// Codes fill whole integers, and groups whole inputs.
+Expected<void> check_packed(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!roles[i].quantised) continue;
+    const Widths widths = widths_of(parameters[i]);
+    if (widths.in % tensor::kPackedGroup == 0 && widths.out % tensor::kPackedCodes == 0) continue;
+    return fail(ErrorCode::invalid_argument, "--quantize-base",
+                fmt::format("{} is {} x {}, which groups of {} by {} do not fill; use another format",
+                            parameters[i].name, widths.out, widths.in, tensor::kPackedGroup, tensor::kPackedCodes));
+  }
+  return {};
+}
+
+Expected<TuningPlan> check_packed(const Architecture& architecture, TuningPlan plan) {
+  if (!is_packed(plan.base)) return plan;
+  auto checked = check_packed(architecture.parameters, plan.globals);
+  for (std::size_t i = 0; checked && i < plan.kinds.size(); ++i)
+    checked = check_packed(architecture.kinds[i].parameters, plan.kinds[i]);
+  if (!checked) return tl::unexpected<Error>(checked.error());
+  return plan;
+}
+
+}  // namespace
+
 Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
   if (tuning.tuner == Tuner::none && tuning.frozen.empty() && !tuning.marked) return plan_all(architecture);
   std::vector<std::string> targets = tuning.targets;
@@ -318,7 +356,9 @@ Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning&
     return fail(ErrorCode::invalid_argument, "--lora-targets",
                 fmt::format("PEFT knows no targets for {}; name some, or all-linear", architecture.family));
   }
-  return Planner(architecture, tuning, targets).plan();
+  return Planner(architecture, tuning, targets).plan().and_then([&](TuningPlan plan) {
+    return check_packed(architecture, std::move(plan));
+  });
 }
 
 ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan) {

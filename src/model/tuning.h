@@ -30,6 +30,8 @@ enum class BaseFormat : std::uint8_t {
   nf4_dq,  // the maxima of the blocks are quantised, too
   fp4,
   int8,  // LLM.int8()
+  gptq,  // four bits, groups of 128 along the input
+  awq,   // the same, packed along the output
 };
 
 inline constexpr std::uint8_t kQueryPart = 1;

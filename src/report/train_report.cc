@@ -235,11 +235,14 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   }
   if (question.options.attention == engines::pytorch::AttentionImpl::flash && has_attention(question.architecture))
     out.push_back({Text::assume_flash_package, {}});
+  if (question.options.hf_trainer) out.push_back({Text::assume_trainer, {}});
   if (question.options.kernels == Kernels::cuda_traced) out.push_back({Text::assume_traced, {}});
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);
   const model::BaseFormat base = question.options.tuning.base;
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
+  else if (base == model::BaseFormat::gptq) out.push_back({Text::assume_packed, {{"format", std::string("GPTQ")}}});
+  else if (base == model::BaseFormat::awq) out.push_back({Text::assume_packed, {{"format", std::string("AWQ")}}});
   else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
   if (const auto run = experts_run(question.architecture)) {
     out.push_back({text_of(*run), {}});

@@ -14,13 +14,18 @@ Json number(double value) {
 }
 
 Json score_json(const corpus::Score& score) {
-  return {{"id", score.id},
-          {"engine", score.engine},
-          {"key", score.key},
-          {"evidence", score.evidence},
-          {"predicted", number(score.predicted)},
-          {"measured", number(score.measured)},
-          {"error", score.error}};
+  Json out = {{"id", score.id},
+              {"engine", score.engine},
+              {"key", score.key},
+              {"evidence", score.evidence},
+              {"predicted", number(score.predicted)},
+              {"measured", number(score.measured)},
+              {"error", score.error}};
+  if (score.range) {
+    out["range"] = {number(score.range->low), number(score.range->high)};
+    out["inside"] = score.inside;
+  }
+  return out;
 }
 
 Json summary_json(const corpus::Summary& summary) {
@@ -31,7 +36,10 @@ Json summary_json(const corpus::Summary& summary) {
           {"equal", summary.equal},
           {"median", summary.median},
           {"percentile_90", summary.percentile_90},
-          {"largest", summary.largest}};
+          {"largest", summary.largest},
+          {"ranged", summary.ranged},
+          {"inside", summary.inside},
+          {"median_width", summary.ranged > 0 ? Json(summary.median_width) : Json(nullptr)}};
 }
 
 Json unanswered_json(const std::vector<corpus::Unanswered>& list) {

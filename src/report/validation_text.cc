@@ -64,17 +64,22 @@ void write_rows(TextPage& page, const std::vector<corpus::Score>& scores) {
   table.write(page);
 }
 
+std::string inside_text(const corpus::Summary& s) {
+  return s.ranged == 0 ? "" : fmt::format("{}/{}", s.inside, s.ranged);
+}
+
 void write_summaries(TextPage& page, const std::vector<corpus::Summary>& summaries, bool evidence) {
   Table table(2);
   table.add({page.say(Text::validate_engine), page.say(Text::validate_quantity), page.say(Text::validate_count),
              page.say(Text::validate_equal), page.say(Text::validate_median), page.say(Text::validate_percentile),
-             page.say(Text::validate_largest)});
+             page.say(Text::validate_largest), page.say(Text::validate_inside), page.say(Text::validate_width)});
   bool any = false;
   for (const corpus::Summary& s : summaries) {
     if (s.evidence != evidence) continue;
     any = true;
     table.add({s.engine, s.key, std::to_string(s.count), std::to_string(s.equal), error_text(s.median),
-               error_text(s.percentile_90), error_text(s.largest)});
+               error_text(s.percentile_90), error_text(s.largest), inside_text(s),
+               s.ranged == 0 ? "" : percent(s.median_width, 1)});
   }
   if (!any) return;
   page.line();

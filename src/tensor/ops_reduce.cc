@@ -88,7 +88,7 @@ void embedding_backward(Node& node, Gradients& in, Gradients& out) {
   out[0] = empty(*node.context, Op::embedding_backward, node.dims, in[0].dtype());
 }
 
-// Edges: x, weight, bias. Slots: x, weight (if any), mean, rstd. All three gradients come from one kernel.
+// Edges: x, weight, bias. Slots: x, weight and bias (if any), mean, rstd. All three gradients come from one kernel.
 void layer_norm_backward(Node& node, Gradients& in, Gradients& out) {
   Context& context = *node.context;
   const Tensor x = unpack(node, 0);
@@ -198,6 +198,7 @@ Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Recording record(context, layer_norm_backward, {&x, &weight, &bias});
   save_input(record.node(), x);
   if (weight) save_input(record.node(), weight);
+  if (bias) save_input(record.node(), bias);
   Dims rows = x.sizes();
   rows[-1] = 1;
   context.record_op(Op::layer_norm, 8 * x.numel(), 2 * x.bytes());

@@ -28,9 +28,26 @@ struct EightBitWeight {
   Tensor scales;  // [out], fp32
 };
 
+// GPTQ's and AWQ's weights, of four bits in groups of 128 along the input, as GPTQModel multiplies them with PyTorch's
+// own operators (nn_modules/qlinear/{__init__,torch,torch_awq}.py): the whole weight is unpacked for each product, and
+// the product keeps it for backward.
+struct PackedWeight {
+  Tensor codes;         // eight in an i32: [in / 8, out]; AWQ: [in, out / 8]
+  Tensor zeros;         // [groups, out / 8]
+  Tensor scales;        // [groups, out], of half precision
+  Tensor group_of_row;  // [in]; GPTQ alone, as the next
+  std::vector<Tensor> shifts;
+  Dims shape;  // [out, in]
+  bool is_awq() const { return !group_of_row; }
+};
+
 // A new weight of [out, in] with the tables that belong to it.
 FourBitWeight make_four_bit(Context& context, const Dims& shape, DType dtype, bool double_quantised);
 EightBitWeight make_eight_bit(Context& context, const Dims& shape);
+PackedWeight make_packed(Context& context, const Dims& shape, bool awq, DType scales);
+std::int64_t packed_bytes(std::int64_t out, std::int64_t in, bool awq);
+inline constexpr std::int64_t kPackedGroup = 128;  // rows of a group
+inline constexpr std::int64_t kPackedCodes = 8;    // of an i32
 std::int64_t four_bit_bytes(std::int64_t elements, bool double_quantised);
 std::int64_t eight_bit_bytes(std::int64_t elements, std::int64_t rows);
 
@@ -38,5 +55,10 @@ std::int64_t eight_bit_bytes(std::int64_t elements, std::int64_t rows);
 Tensor matmul_4bit(Tensor x, const FourBitWeight& weight, Tensor bias);
 // No feature is taken for an outlier: which are, only the data knows.
 Tensor matmul_8bit(Tensor x, const EightBitWeight& weight, Tensor bias);
+
+// [in, out] in half precision: GPTQ's in its scales' type, AWQ's in `dtype`.
+Tensor unpacked(const PackedWeight& weight, DType dtype);
+// x += bias, recorded, where x is a view and the bias has no gradient.
+void add_bias_to_view(const Tensor& x, const Tensor& bias);
 
 }  // namespace ullage::tensor

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/json.h"
 #include "cli/captured_run.h"
 
 namespace ullage {
@@ -110,12 +111,34 @@ constexpr Wrong kNotBuilt[] = {
      "of them"},
     {"train gpt2 --modules-version 0.4", "--modules-version: belongs to other code bases; use --transformers"},
     {"train gpt2 --precision fp8", "--precision: fp8 is not in this version"},
-    {"train gpt2 --lora 8 --quantize-base gptq", "--quantize-base: gptq is not in this version"},
+    {"train gpt2 --lora 8 --quantize-base gptq --precision fp32",
+     "--quantize-base: gptq computes in half precision; use --precision fp16 or bf16"},
+    {"train gpt2 --lora 8 --quantize-base awq --prepare-kbit",
+     "--prepare-kbit: with --quantize-base awq is not in this version"},
+    {"train HuggingFaceTB/SmolLM-135M-Instruct --lora 8 --quantize-base awq",
+     "--quantize-base: self_attn.q_proj.weight is 576 x 576, which groups of 128 by 8 do not fill; use another format"},
+    {"train gpt2 --trainer hf --loss none", "--trainer: hf needs a loss; leave --loss none out"},
+    {"train gpt2 --trainer hf --loss fused", "--loss: fused under autocast is not in this version"},
+    {"train gpt2 --trainer hf --optimizer none", "--trainer: hf always has an optimizer; leave --optimizer none out"},
+    {"train gpt2 --trainer hf --optimizer-in-backward",
+     "--trainer: hf takes the norm of all gradients first; leave --optimizer-in-backward out"},
+    {"train gpt2 --trainer hf --precision fp16",
+     "--trainer: hf scales gradients, and PyTorch unscales none of fp16; use --precision amp-fp16 or bf16"},
+    {"train gpt2 --trainer hf --kernels cpu", "--trainer: hf with --kernels cpu is not in this version"},
+    {"train resnet50 --trainer hf", "--trainer: resnet50 returns no loss, which hf asks for; leave it out"},
+    {"train google/vit-base-patch16-224-in21k --trainer hf",
+     "--trainer: hf with images or sound alone is not in this version"},
+    {"train mistralai/Mistral-7B-v0.1 --modules litgpt --trainer hf",
+     "--trainer: litgpt has a loop of its own; leave it out"},
+    {"train gpt2 --recompute-vision",
+     "--recompute-vision: openai-community/gpt2 has no vision tower beside it; use --recompute full"},
+    {"train gpt2 --transformers four", "--transformers: 'four' is no version; write it as 4.46"},
     {"train gpt2 --lora 8 --tuner dora --quantize-base nf4",
      "--quantize-base: with --tuner dora is not in this version"},
     {"train gpt2 --lora 8 --quantize-base int8 --recompute full",
      "--quantize-base: int8 with --recompute that is not reentrant is not in this version"},
-    {"train gpt2 --loss chunked", "--loss: chunked with --modules transformers is not in this version"},
+    {"train gpt2 --loss chunked",
+     "--loss: transformers has no chunked loss; use fused, Liger's, which takes some tokens at a time"},
     {"train gpt2 --compile", "--compile: without --modules torchtune is not in this version"},
     {"train gpt2 --compile --modules litgpt", "--compile: without --modules torchtune is not in this version"},
     {"train gpt2 --lora-targets c_attn", "--lora-targets: needs adapters; add --lora RANK"},
@@ -140,7 +163,6 @@ constexpr Wrong kNotBuilt[] = {
      "--optimizer-impl: rmsprop has no fused implementation; leave it out for foreach"},
     {"train gpt2 --optimizer-in-backward --clip-grad 1",
      "--optimizer-in-backward: contradicts --clip-grad, which needs all gradients; leave one out"},
-    {"train gpt2 --loss chunked", "--loss: chunked with --modules transformers is not in this version"},
     {"train gpt2 --recompute selective", "--recompute: selective is not in this version"},
     {"train EleutherAI/gpt-j-6b --attention flash", "--attention: flash for gptj is not in this version"},
     {"train gpt2 --gpus 2", "--gpus: training on several GPUs is not in this version"},
@@ -149,7 +171,10 @@ constexpr Wrong kNotBuilt[] = {
      "--gpu local: there is no NVIDIA driver here (libnvidia-ml.so.1); name the card instead (`ullage gpus` lists "
      "all)"},
     {"train gpt2 --torch 2.1", "--torch: 2.1 is not in this version; known is 2.14"},
-    {"train gpt2 --transformers 4.40", "--transformers: 4.40 is not in this version; known is 5.12"},
+    {"train gpt2 --transformers 4.1",
+     "--transformers: how 4.1 made the loss of gpt2 is not known; leave it out for 5.12"},
+    {"train gpt2 --transformers 9.0",
+     "--transformers: how 9.0 made the loss of gpt2 is not known; leave it out for 5.12"},
     {"train net.onnx", "net.onnx: reading ONNX files is not in this version"},
 };
 
@@ -388,6 +413,16 @@ TEST(Validate, SaysWhenNoCaseIsMeant) {
   const std::string file = corpus_of(R"("train", "gpt2")");
   expect_error(run({"validate", file, "--where", "family=bert"}),
                "validate: none of the 1 cases read is meant; check --where and --confidence");
+}
+
+TEST(Validate, AsksWithAnOptionThatTheCasesDoNotName) {
+  const auto peak = [](const Captured& captured) { return Json::parse(captured.out)["rows"][0]["predicted"]; };
+  const std::string file = corpus_of(R"("train", "gpt2", "--seq-len", "128")");
+  const auto twice = Json::parse(run("train gpt2 --seq-len 128 --micro-batch 2 --json").out)["peak"]["allocated_bytes"];
+  EXPECT_EQ(peak(run({"validate", file, "--json", "--with", "micro_batch=2", "--with", "seq-len=64"})), twice);
+  EXPECT_NE(peak(run({"validate", file, "--json"})), twice);
+  expect_error(run({"validate", file, "--with", "--trainer"}),
+               "--with: '--trainer' is no option; write KEY=VALUE, such as trainer=hf");
 }
 
 TEST(Text, OfTheUserDoesNotSteerTheTerminal) {

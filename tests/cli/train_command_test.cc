@@ -75,6 +75,20 @@ TEST(TrainCommand, DefaultsAreResolvedAndSaid) {
             std::string::npos);
 }
 
+// TrainingArguments' own defaults (transformers 5.12): optim, max_grad_norm; accelerate's scaler for fp16.
+TEST(TrainCommand, TheTrainerDecidesWhatIsNotSaid) {
+  const Json usual = answer("train gpt2 --trainer hf")["setup"];
+  EXPECT_EQ(usual["trainer"], "hf");
+  EXPECT_EQ(usual["clip_grad"], 1);
+  EXPECT_EQ(usual["optimizer_impl"], "fused");
+  EXPECT_EQ(usual["grad_scaler"], false);
+  const Json said = answer("train gpt2 --trainer hf --precision amp-fp16 --clip-grad 2 --optimizer-impl loop")["setup"];
+  EXPECT_EQ(said["clip_grad"], 2);
+  EXPECT_EQ(said["optimizer_impl"], "loop");
+  EXPECT_EQ(said["grad_scaler"], true);
+  EXPECT_FALSE(answer("train gpt2")["setup"].contains("trainer"));
+}
+
 TEST(TrainCommand, WhatIsNotComputedIsNull) {
   const Json said = answer("train gpt2 --gpu h100");
   for (const char* key : {"speed", "ranks", "host", "advice", "out_of_memory"}) EXPECT_TRUE(said[key].is_null()) << key;

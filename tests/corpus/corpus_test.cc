@@ -210,6 +210,28 @@ TEST(Validate, SumsUpByOptionsAndConfidence) {
   EXPECT_EQ(v.summaries[1].engine, "- low");
 }
 
+// Measured 100: within three of the ranges, at the edge of one, and outside of one but within the case's precision.
+TEST(Validate, CountsWhatLiesInThePrintedRange) {
+  const Predict predict = [](const std::vector<std::string>& args, const std::string& /*date*/) -> Expected<Json> {
+    const double high = std::stod(args[1]);
+    return Json{{"peak", {{"a_bytes", 90}, {"a_range_bytes", {80, high}}, {"b_bytes", 100}}}};
+  };
+  std::vector<Case> cases;
+  for (const char* high : {"90", "100", "110", "120", "95"})
+    cases.push_back(case_of({"train", high}, {{"peak.a_bytes", 100}}));
+  cases.back().precision = {{"peak.a_bytes", 5}};
+  cases.push_back(case_of({"train", "90"}, {{"peak.b_bytes", 100}}));
+  const Validation v = validate(cases, {}, "", predict);
+  ASSERT_EQ(v.summaries.size(), 2U);
+  EXPECT_EQ(v.summaries[0].ranged, 5U);
+  EXPECT_EQ(v.summaries[0].inside, 4U);
+  EXPECT_DOUBLE_EQ(v.summaries[0].median_width, 0.2);
+  EXPECT_FALSE(v.scores[0].inside);
+  EXPECT_TRUE(v.scores[1].inside);
+  EXPECT_EQ(v.summaries[1].ranged, 0U);
+  EXPECT_FALSE(v.scores[5].range);
+}
+
 TEST(Validate, CasesAreAskedAsOfTheirDate) {
   Case dated = case_of({"train", "100"});
   dated.date = "2023-10";

@@ -28,6 +28,8 @@ CALLS = {
         ["train", "gpt2", "--optimizer", "none", "--loss", "none", "--attention", "eager", "--precision", "fp32"],
         ["train", "gpt2", "--recompute", "full", "--recompute-reentrant", "--grad-accum", "5", "--clip-grad", "1.5"],
         ["train", "gpt2", "--kernels", "cpu", "--gpu", "h100"],
+        ["train", "gpt2", "--trainer", "hf", "--transformers", "4.47"],
+        ["train", LLAMA, "--lora", "8", "--quantize-base", "gptq"],
         ["train", "gpt2", "--kernels", "cuda-traced", "--optimizer-impl", "fused", "--lang", "zh"],
         ["serve", LLAMA],
         ["serve", LLAMA, "--gpu", "t4", "--batch", "8", "--new-tokens", "1", "--dtype", "fp16"],

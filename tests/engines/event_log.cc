@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "engines/pytorch/loss_version.h"
+
 namespace ullage::testing {
 namespace {
 
@@ -23,7 +25,7 @@ T pick(const std::map<std::string, T>& names, const std::string& name) {
 
 void read_precision(TrainOptions& o, const std::string& name) {
   const bool autocast = name.starts_with("amp-");
-  const DType dtype = *parse_dtype(autocast ? name.substr(4) : name);
+  const DType dtype = *parse_dtype(autocast ? name.substr(4) : name == "pure-bf16" ? "bf16" : name);
   o.dtype = autocast ? DType::f32 : dtype;
   if (autocast) o.autocast = dtype;
 }
@@ -60,10 +62,9 @@ bool read_tuning(TrainOptions& o, const std::string& key, const std::string& val
   } else if (key == "--modules-to-save") {
     o.tuning.saved = words(value);
   } else if (key == "--quantize-base") {
-    const std::map<std::string, model::BaseFormat> formats{{"nf4", model::BaseFormat::nf4},
-                                                           {"nf4-dq", model::BaseFormat::nf4_dq},
-                                                           {"fp4", model::BaseFormat::fp4},
-                                                           {"int8", model::BaseFormat::int8}};
+    const std::map<std::string, model::BaseFormat> formats{
+        {"nf4", model::BaseFormat::nf4},   {"nf4-dq", model::BaseFormat::nf4_dq}, {"fp4", model::BaseFormat::fp4},
+        {"int8", model::BaseFormat::int8}, {"gptq", model::BaseFormat::gptq},     {"awq", model::BaseFormat::awq}};
     o.tuning.base = pick(formats, value);
   } else if (key == "--freeze") {
     o.tuning.frozen = words(value);
@@ -73,7 +74,8 @@ bool read_tuning(TrainOptions& o, const std::string& key, const std::string& val
   return true;
 }
 
-TrainOptions read_options(const std::string& line) {
+// `model` comes before its options in a log.
+TrainOptions read_options(const std::string& line, const std::string& model) {
   TrainOptions o;
   std::istringstream in(line);
   std::string key;
@@ -97,6 +99,7 @@ TrainOptions read_options(const std::string& line) {
   const std::map<std::string, Loss> losses{
       {"full", Loss::full}, {"chunked", Loss::chunked}, {"fused", Loss::fused}, {"none", Loss::none}};
   std::string code;
+  std::string transformers(kTransformers);
   bool impl_given = false;
   while (in >> key) {
     if (key == "--compile") {
@@ -105,6 +108,10 @@ TrainOptions read_options(const std::string& line) {
     }
     if (key == "--recompute-reentrant" || key == "--optimizer-in-backward") {
       (key == "--recompute-reentrant" ? o.recompute_reentrant : o.optimizer_in_backward) = true;
+      continue;
+    }
+    if (key == "--recompute-vision") {
+      o.recompute_vision = true;
       continue;
     }
     if (key == "--prepare-kbit") {
@@ -132,10 +139,18 @@ TrainOptions read_options(const std::string& line) {
     else if (key == "--modules") code = value;
     else if (key == "--modules-version") o.code = find_choices(code, value);
     else if (key == "--step") o.step = pick(steps, value);
+    else if (key == "--transformers") transformers = value;
+    else if (key == "--trainer") o.hf_trainer = value == "hf";
     else if (key == "--clip-grad") o.clip_grad = std::stod(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;
   }
+  const bool half = line.find("--precision bf16") != std::string::npos;
+  if (o.hf_trainer && half) o.autocast = o.dtype;
   if (!impl_given) o.optimizer_impl = usual_impl(o.optimizer);
+  if (transformers != kTransformers) {
+    const std::string family = (*parse_json(model, "model"))["model_type"].get<std::string>();
+    o.loss_form = *loss_form_of(family, *parse_version(transformers));
+  }
   return o;
 }
 
@@ -168,7 +183,7 @@ void read_header(EventLog& log, const std::string& line) {
   if (key == "model") log.model = rest;
   const bool generates = rest.starts_with("--batch ");
   if (key == "args" && generates) log.serving = read_serving(rest);
-  if (key == "args" && !generates) log.options = read_options(rest);
+  if (key == "args" && !generates) log.options = read_options(rest, log.model);
   if (key == "peak") log.peak = std::stoll(rest);
   if (key == "peak_blocks") log.peak_blocks = std::stoll(rest);
 }

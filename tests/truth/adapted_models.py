@@ -12,9 +12,13 @@ def names(text):
 
 def low_rank(model, o):
     causal = type(model).__name__.endswith("ForCausalLM") or hasattr(model, "lm_head")
-    return peft.LoraConfig(task_type="CAUSAL_LM" if causal else None, r=o.lora, lora_alpha=2 * o.lora, lora_dropout=o.lora_dropout,
+    config = peft.LoraConfig(task_type="CAUSAL_LM" if causal else None, r=o.lora, lora_alpha=2 * o.lora, lora_dropout=o.lora_dropout,
                            target_modules="all-linear" if o.lora_targets == "all-linear" else names(o.lora_targets) or None,
                            modules_to_save=names(o.modules_to_save) or None, use_dora=o.tuner == "dora")
+    if o.quantize_base in ("gptq", "awq"):
+        from packed_models import lora_classes
+        config._register_custom_module(lora_classes())
+    return config
 
 
 def copied(parameter, memo):

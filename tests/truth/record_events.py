@@ -60,6 +60,9 @@ def play(model, o, watch, on_mark):
         RecipeStep(Recipe(model, o, DTYPES[o.precision]), batch, None, o, watch, on_mark).play()
         return
     config = configuration(model, o.set)
+    if o.trainer == "hf":
+        from trainer_loop import train
+        return train(language_model(config, o), config, o, watch, on_mark)
     Step(language_model(config, o), lambda: inputs(config, o), language_loss(o), o, watch, on_mark).play()
 
 

@@ -24,9 +24,10 @@ from vision_inputs import VISION_LANGUAGE, vision_language_inputs
 # Weights have no values here; torch's way to draw these reads some back.
 TORCH_INIT_FUNCTIONS["trunc_normal_"] = lambda tensor, **_: tensor
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "pure-bf16": torch.bfloat16,
           "amp-bf16": torch.float32, "amp-fp16": torch.float32}
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
+PACKED = ("gptq", "awq")
 TUNERS = ["lora", "lora-fa", "dora", "ia3", "prompt", "prefix", "adapter", "adapter-v2"]
 
 
@@ -48,11 +49,14 @@ def parse_options(words):
     p.add_argument("--grad-scaler", action="store_true")
     p.add_argument("--recompute", choices=["none", "full"], default="none")
     p.add_argument("--recompute-reentrant", action="store_true")
+    p.add_argument("--recompute-vision", action="store_true")
+    p.add_argument("--transformers", default="5.12")
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     p.add_argument("--loss", choices=["full", "chunked", "fused", "none"], default="full")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--modules", default="transformers")
     p.add_argument("--modules-version", default="")
+    p.add_argument("--trainer", choices=["none", "hf"], default="none")
     p.add_argument("--lora", type=int, default=0)
     p.add_argument("--lora-targets", default="")
     p.add_argument("--lora-dropout", type=float, default=0.0)
@@ -60,7 +64,7 @@ def parse_options(words):
     p.add_argument("--tuner", choices=TUNERS)
     p.add_argument("--virtual-tokens", type=int, default=0)
     p.add_argument("--modules-to-save", default="")
-    p.add_argument("--quantize-base", choices=["nf4", "nf4-dq", "fp4", "int8"])
+    p.add_argument("--quantize-base", choices=["nf4", "nf4-dq", "fp4", "int8", "gptq", "awq"])
     p.add_argument("--prepare-kbit", action="store_true")
     p.add_argument("--freeze", default="")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
@@ -121,7 +125,16 @@ def language_model(config, o):
         fuse(model)
     if o.recompute == "full":
         model.gradient_checkpointing_enable({"use_reentrant": o.recompute_reentrant})
-    if o.quantize_base:
+    if o.recompute_vision:
+        tower = getattr(model.model, "visual", None) or model.model.vision_tower
+        tower.gradient_checkpointing_enable({"use_reentrant": o.recompute_reentrant})
+    if o.transformers != "5.12":
+        from old_losses import as_before
+        as_before(model, o.transformers)
+    if o.quantize_base in PACKED:
+        from packed_models import pack
+        pack(model, o.quantize_base, AUTOCAST.get(o.precision, DTYPES[o.precision]))
+    elif o.quantize_base:
         from quantised_models import quantise
         quantise(model, o.quantize_base, AUTOCAST.get(o.precision, DTYPES[o.precision]), o.prepare_kbit)
         if o.prepare_kbit and o.recompute_reentrant:
@@ -169,6 +182,20 @@ def held(tensors, device):
     return sum(storages.values()), sum(map(in_blocks, storages.values()))
 
 
+def quantised_parts(model, o):
+    """What belongs to the weights but is no parameter."""
+    if not o.quantize_base:
+        return []
+    if o.quantize_base in PACKED:
+        from packed_models import packed_tensors
+        return packed_tensors(model)
+    if o.modules == "litgpt":
+        from old_quantised_models import quantised_tensors
+    else:
+        from quantised_models import quantised_tensors
+    return quantised_tensors(model)
+
+
 class Step:
     """Plays steps of one model; calls mark(name, sizes) at each phase of the last one."""
 
@@ -179,13 +206,7 @@ class Step:
         self.trained = [p for p in self.parameters if p.requires_grad]
         self.optimizer = (in_backward if o.optimizer_in_backward else optimizer)(list(model.named_parameters()), o)
         self.scaler = torch.amp.GradScaler(device_of(o), enabled=o.grad_scaler)
-        if o.quantize_base:
-            if o.modules == "litgpt":
-                from old_quantised_models import quantised_tensors
-            else:
-                from quantised_models import quantised_tensors
-            self.parameters += quantised_tensors(model)
-        for tensor in [*self.parameters, *model.buffers(), *self.states()]:
+        for tensor in [*self.parameters, *quantised_parts(model, o), *model.buffers(), *self.states()]:
             watch.take_in(tensor)
 
     def states(self):
@@ -233,7 +254,8 @@ class Step:
 
     def sizes(self):
         """Live, parameters, gradients, optimizer states: each (bytes, bytes in blocks)."""
-        groups = (self.parameters, (p.grad for p in self.parameters), self.states())
+        parameters = [*self.parameters, *quantised_parts(self.model, self.o)]
+        groups = (parameters, (p.grad for p in self.parameters), self.states())
         return ((self.watch.live, self.watch.live_blocks), *(held(group, device_of(self.o)) for group in groups))
 
 

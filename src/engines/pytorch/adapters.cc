@@ -101,6 +101,8 @@ Tensor TransformersModules::adapted_quantised(const model::Linear& module, const
 
 // Linear4bit.forward and Linear8bitLt.forward (bitsandbytes/nn/modules.py).
 Tensor TransformersModules::quantised_linear(const model::Linear& module, const Quantised& weight, Tensor x_in) {
+  if (weight.packed.codes && weight.packed.is_awq()) return awq_linear(module, weight.packed, std::move(x_in));
+  if (weight.packed.codes) return gptq_linear(module, weight.packed, std::move(x_in));
   Tensor x = std::move(x_in);
   Tensor bias = optional_parameter(module.bias);
   if (weight.eight.codes) return t::matmul_8bit(std::move(x), weight.eight, std::move(bias));
@@ -109,6 +111,60 @@ Tensor TransformersModules::quantised_linear(const model::Linear& module, const 
   if (bias) bias = t::to(bias, compute_dtype(options_));
   Tensor out = t::matmul_4bit(x, weight.four, bias);
   return t::to(std::move(out), given);
+}
+
+namespace {
+
+t::Dims with_width(t::Dims sizes, std::int64_t width) {
+  sizes[-1] = width;
+  return sizes;
+}
+
+}  // namespace
+
+// TorchLinear._forward_eager (gptqmodel/nn_modules/qlinear/torch.py).
+Tensor TransformersModules::gptq_linear(const model::Linear& module, const t::PackedWeight& weight, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  const t::Dims sizes = with_width(x.sizes(), weight.shape[0]);
+  x = t::reshape(std::move(x), {-1, weight.shape[1]});
+  Tensor whole = t::unpacked(weight, x.dtype());
+  whole = t::to(std::move(whole), x.dtype());
+  Tensor out = t::matmul(x, whole);
+  out = t::reshape(std::move(out), sizes);
+  if (!module.bias) return out;
+  const Tensor bias = t::to(parameter(module.bias), out.dtype());
+  t::add_bias_to_view(out, bias);
+  return out;
+}
+
+// AwqTorchLinear.forward (gptqmodel/nn_modules/qlinear/torch_awq.py).
+Tensor TransformersModules::awq_linear(const model::Linear& module, const t::PackedWeight& weight, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  const DType given = x.dtype();
+  const DType half = given == DType::f32 ? DType::f16 : given;
+  Tensor flat = t::reshape(x, {-1, weight.shape[1]});
+  flat = t::to(std::move(flat), half);
+  const Tensor whole = t::unpacked(weight, half);
+  Tensor out = t::matmul(flat, whole);
+  if (module.bias) out = t::add(out, parameter(module.bias));
+  out = t::to(std::move(out), given);
+  return t::reshape(std::move(out), with_width(x.sizes(), weight.shape[0]));
+}
+
+// AwqLoraLinear.forward (src/peft/tuners/lora/awq.py): the update is cast before it is scaled.
+Tensor TransformersModules::adapted_awq(const model::Linear& module, const Adapter& adapter, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Tensor result = call([&](Tensor h) { return plain_linear(module, std::move(h)); }, x);
+  const t::Scope named(context_, scope(module.weight));
+  const bool casts = !context_.autocast.enabled;
+  if (casts) x = t::to(x, adapter.a.dtype());
+  Tensor low = call([&](Tensor h) { return t::dropout(std::move(h), options_.lora_dropout); }, x);
+  low = call([&](Tensor h) { return factor(adapter.a, adapter.a_module, std::move(h)); }, std::move(low));
+  Tensor update = call([&](Tensor h) { return factor(adapter.b, adapter.b_module, std::move(h)); }, std::move(low));
+  if (casts) update = t::to(update, result.dtype());
+  update = t::mul_scalar(update);
+  result = t::add(result, update);
+  return result;
 }
 
 // (IA)3's linear (src/peft/tuners/ia3/layer.py): what comes out is scaled, or what goes in. The scale is a product with

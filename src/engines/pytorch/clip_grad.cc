@@ -26,19 +26,18 @@ StackedNorms clip_grad_norm(const Stepping& s) {
     count += static_cast<std::int64_t>(group.size());
   }
   context.begin_section(memory::kNoLayer);
-  StackedNorms out{memory::kNone, size_of(dtype)};
-  Tensor total;
+  StackedNorms out{memory::kNone, size_of(dtype), {}};
   {
     const Tensor stacked = t::empty(context, Op::cat, {count}, dtype);
     out.block = stacked.storage().block;
-    total = t::empty(context, Op::norm, {}, dtype);
+    out.total = t::empty(context, Op::norm, {}, dtype);
   }
   for (std::size_t k = 0; k < groups.size(); ++k) release(s, groups[k], norms[k]);
   context.begin_section(memory::kNoLayer);
   // coefficient = max_norm / (total + 1e-6), as a reciprocal times a number; then clamped, then multiplied in place.
   Tensor coefficient;
   {
-    const Tensor shifted = t::add_scalar(total);
+    const Tensor shifted = t::add_scalar(out.total);
     Tensor reciprocal = t::empty(context, Op::div, {}, dtype);
     coefficient = t::mul_scalar(std::move(reciprocal));
   }

@@ -37,20 +37,33 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   Quantised& form = quantised.emplace_back();  // empty where the weight stays plain
   if (!role.quantised) {
     const bool cast = role.beside_quantised && plan_.base != model::BaseFormat::int8;
-    return make(parameter, label, cast ? compute_dtype(options_) : dtype_, role.trains);
+    const DType beside = plan_.base == model::BaseFormat::gptq ? DType::f16 : compute_dtype(options_);
+    return make(parameter, label, cast ? beside : dtype_, role.trains);
   }
   const Dims stored = sizes_of(parameter);
   const bool turned = parameter.module == model::ModuleKind::conv1d;
   const Dims shape{stored[turned ? 1 : 0], stored[turned ? 0 : 1]};
-  if (plan_.base == model::BaseFormat::int8) form.eight = tensor::make_eight_bit(context_, shape);
-  else
-    form.four =
-        tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);
-  form.four.dequantises_first = options_.code != nullptr;
-  form.four.keeps_input = options_.code != nullptr && options_.code->keeps_quantised_inputs;
-  const Tensor& made = form.four.packed ? form.four.packed : form.eight.codes;
+  const Tensor& made = make_quantised(form, shape);
   context_.set_label(made.storage(), label);
   return made;
+}
+
+// Returns the tensor of its codes.
+const Tensor& ModelState::make_quantised(Quantised& form, const Dims& shape) {
+  switch (plan_.base) {
+    case model::BaseFormat::int8: form.eight = tensor::make_eight_bit(context_, shape); return form.eight.codes;
+    case model::BaseFormat::gptq: form.packed = tensor::make_packed(context_, shape, false, DType::f16); break;
+    case model::BaseFormat::awq:
+      form.packed = tensor::make_packed(context_, shape, true, compute_dtype(options_));
+      break;
+    default:
+      form.four =
+          tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);
+      form.four.dequantises_first = options_.code != nullptr;
+      form.four.keeps_input = options_.code != nullptr && options_.code->keeps_quantised_inputs;
+      return form.four.packed;
+  }
+  return form.packed.codes;
 }
 
 Adapter ModelState::make_adapter(const model::ParameterRole& role) {
@@ -136,6 +149,7 @@ ModelState::ModelState(Context& context, const model::Architecture& architecture
       input_embedding_(architecture.embedding.weight.index),
       decoder_embedding_(architecture.decoder.embedding.weight.index),
       head_(architecture.head.weight.index),
+      tower_layers_(architecture.vision ? architecture.encoder_layers : 0),
       kinds_(architecture.layers) {
   tensor::Restore<memory::Component> component(context.component, memory::Component::parameters);
   std::vector<std::vector<NameId>> labels;

@@ -12,7 +12,8 @@ namespace ullage::engines::pytorch {
 struct Quantised {
   tensor::FourBitWeight four;
   tensor::EightBitWeight eight;
-  explicit operator bool() const { return four.packed || eight.codes; }
+  tensor::PackedWeight packed;
+  explicit operator bool() const { return four.packed || eight.codes || packed.codes; }
 };
 
 // What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude; or what scales its result or its input.
@@ -46,6 +47,8 @@ class ModelState {
     return !weight.in_layer && (weight.index == input_embedding_ || weight.index == decoder_embedding_);
   }
   bool is_head(model::ParameterRef weight) const { return !weight.in_layer && weight.index == head_; }
+  // How many of the first layers are a vision tower's.
+  std::int64_t tower_layers() const { return tower_layers_; }
   // Distinct parameters that train, in registration order; tied ones once.
   const std::vector<tensor::Tensor>& trainable() const { return trainable_; }
   // The layer of trainable()[i].
@@ -66,6 +69,7 @@ class ModelState {
   tensor::Tensor make(const model::Parameter& parameter, NameId label, DType dtype, bool trains);
   tensor::Tensor make_weight(const model::Parameter& parameter, NameId label, const model::ParameterRole& role,
                              std::vector<Quantised>& quantised);
+  const tensor::Tensor& make_quantised(Quantised& form, const tensor::Dims& shape);
   Adapter make_adapter(const model::ParameterRole& role);
   // The adapter that is registered behind parameter i, put in its weight's place.
   void add_adapter(std::vector<Adapter>& adapters, const std::vector<model::ParameterRole>& roles, std::size_t i);
@@ -79,6 +83,7 @@ class ModelState {
   std::int32_t input_embedding_;
   std::int32_t decoder_embedding_;
   std::int32_t head_;
+  std::int64_t tower_layers_;
 
   std::vector<tensor::Tensor> globals_;           // what the modules use: the copies, where there are any
   std::vector<tensor::Tensor> global_originals_;  // what the model came with

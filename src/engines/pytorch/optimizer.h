@@ -43,10 +43,12 @@ class OptimizerState : public tensor::GradientListener {
 };
 
 // torch.nn.utils.clip_grad_norm_ with its foreach path: norms of all gradients, their norm, the clipped coefficient.
-// Returns the block of the stacked norms, whose size follows the number of parameters, and the bytes of one norm.
+// Returns the block of the stacked norms, whose size follows the number of parameters, the bytes of one norm, and the
+// norm of all.
 struct StackedNorms {
   memory::BlockId block = memory::kNone;
   std::int64_t norm_bytes = 0;
+  tensor::Tensor total;
 };
 StackedNorms clip_grad_norm(const Stepping& stepping);
 

@@ -37,6 +37,14 @@ enum class AttentionImpl : std::uint8_t { sdpa, eager, flash };
 enum class Loss : std::uint8_t { full, chunked, fused, none };
 enum class Step : std::uint8_t { first, steady, forward };
 
+// How transformers makes the loss of the next token, by version (loss_version.h).
+enum class LossForm : std::uint8_t {
+  padded,    // logits in fp32 inside of the loss; the labels are padded and cut
+  sliced,    // the same, but logits are cut, which copies them
+  kept,      // logits in fp32 from the model on, then cut
+  own_type,  // cut, and lost in the model's own type
+};
+
 struct TrainOptions {
   Kernels kernels = Kernels::cuda;
   tensor::Capability card;  // of the GPU, for kernels that depend on it
@@ -52,14 +60,17 @@ struct TrainOptions {
   bool optimizer_in_backward = false;  // each parameter is updated as soon as its gradient is there
   Recompute recompute = Recompute::none;
   bool recompute_reentrant = false;
+  bool recompute_vision = false;  // the tower's layers, whatever the text model does
   AttentionImpl attention = AttentionImpl::sdpa;
   Loss loss = Loss::full;
+  LossForm loss_form = LossForm::padded;
   Step step = Step::steady;
   model::Tuning tuning;
   bool lora_in_fp32 = true;  // adapters; those of quantised weights always are; else in the weights' type
   double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
+  bool hf_trainer = false;         // the loop is that of transformers' Trainer
   std::int64_t llama_adapter = 0;  // version of LLaMA-Adapter that another code base trains; 0: none
   bool compile = false;            // torch.compile, of what the code base compiles
   const Choices* code = nullptr;   // whose module code runs; null: the transformers library's

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/pytorch/grad_scaler.h"
+#include "engines/pytorch/hf_trainer.h"
 #include "engines/pytorch/litgpt.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
@@ -14,6 +15,7 @@
 #include "model/family.h"
 #include "model/limits.h"
 #include "tensor/autocast.h"
+#include "tensor/record.h"
 #include "tensor/tape.h"
 
 namespace ullage::engines::pytorch {
@@ -40,12 +42,14 @@ class TrainStep {
         litgpt_(context_, state_, options),
         torchtune_(context_, state_, options),
         optimizer_(context_, state_, options),
-        scaler_(context_, state_, options) {}
+        scaler_(context_, state_, options),
+        trainer_(context_, options) {}
 
   RecordedStep run() {
     prepare();
     const bool follows = options_.step == Step::steady && options_.optimizer != Optimizer::none;
     if (options_.code != nullptr && follows && options_.code->global_batch > 0) leave_batch_before();
+    if (trainer_) take_batches();
     moments_.before_step = mark("before_step");
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
     if (options_.step != Step::forward) {
@@ -59,9 +63,12 @@ class TrainStep {
 
  private:
   void update() {
-    if (options_.clip_grad > 0) {
+    trainer_.forget_norm();
+    if (options_.clip_grad > 0 || trainer_) {
       scaler_.unscale();
       stacked_norms_ = clip_grad_norm({context_, state_, options_, no_states_});
+      if (trainer_) trainer_.keep_norm(stacked_norms_.total);
+      stacked_norms_.total.reset();
     }
     if (options_.code != nullptr && options_.code->code == CodeBase::torchtune) divide_by_tokens();
     scaler_.begin_step();
@@ -81,6 +88,7 @@ class TrainStep {
     context_.phase = memory::Phase::setup;
     if (options_.optimizer_in_backward) context_.gradient_listener = &optimizer_;
     if (options_.optimizer != Optimizer::none) optimizer_.construct();
+    trainer_.create(norm_dtype());
     if (options_.step != Step::steady) return;
     scaler_.create();
     if (architecture_.vision && !architecture_.vision.whole_images) {
@@ -93,6 +101,21 @@ class TrainStep {
     if (architecture_.rotary.kept) keep_rotary(architecture_.rotary.dim);
     if (options_.optimizer == Optimizer::none) leave_gradients();
     else optimizer_.create();
+  }
+
+  // Of the norm of all gradients (clip_grad.cc).
+  DType norm_dtype() const {
+    const std::vector<Tensor>& trained = state_.trainable();
+    const DType first = trained.front().dtype();
+    const auto differs = [&](const Tensor& t) { return t.dtype() != first; };
+    return std::any_of(trained.begin(), trained.end(), differs) ? DType::f32 : first;
+  }
+
+  void take_batches() {
+    std::vector<model::Batch> batches;
+    for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) batches.push_back(make_batch());
+    trainer_.take_batches(std::move(batches));
+    modules_.count_targets(trainer_.target_count());
   }
 
   void keep_rotary(std::int64_t dim) {
@@ -151,7 +174,7 @@ class TrainStep {
         batch.inputs = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "input_ids");
         if (batch.images.grids)
           batch.images.kinds = make_input(t::Op::empty, {samples, options_.seq_len}, DType::i64, "mm_token_type_ids");
-        if (options_.code != nullptr)
+        if (options_.code != nullptr || trainer_)
           batch.labels = make_input(t::Op::randint, {samples, options_.seq_len}, DType::i64, "labels");
         else if (options_.loss != Loss::none) batch.labels = batch.inputs;
         break;
@@ -184,6 +207,12 @@ class TrainStep {
       hold(out.logits);
       if (out.encoder_hidden) hold(out.encoder_hidden);
       loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
+    }
+    if (trainer_) {
+      trainer_.convert(out);
+      hold(out.logits);
+      if (out.encoder_hidden) hold(out.encoder_hidden);
+      loss = out.loss;
     }
     for (const KeyValue& layer : modules_.past()) {
       hold(layer.key);
@@ -236,9 +265,24 @@ class TrainStep {
     moments_ = untouched;
   }
 
+  void run_micro_batch_of_trainer(std::int64_t micro) {
+    Tensor loss = forward(trainer_.batch(micro));
+    if (options_.step == Step::forward) return;
+    {
+      loss = trainer_.weighed(std::move(loss), modules_.counted());
+      const Tensor divided = t::div_scalar(loss);  // Accelerator.backward: by one
+      t::run_backward(scaler_.scale(divided));
+    }
+    loss = t::detach(loss);  // the graph goes
+    context_.begin_section(memory::kNoLayer);
+    if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
+    trainer_.add_loss(std::move(loss));
+  }
+
   void run_micro_batch(std::int64_t micro) {
     context_.begin_section(memory::kNoLayer);
     if (options_.code != nullptr) return run_micro_batch_of_code(micro);
+    if (trainer_) return run_micro_batch_of_trainer(micro);
     model::Batch batch = make_batch();
     Tensor loss = forward(batch);
     if (options_.step == Step::forward) return;
@@ -267,6 +311,7 @@ class TrainStep {
   Bound bound_;  // by the loop of another code base
   OptimizerState optimizer_;
   GradScaler scaler_;
+  HfTrainer trainer_;
   Moments moments_;
   StackedNorms stacked_norms_;
   std::vector<States> no_states_;

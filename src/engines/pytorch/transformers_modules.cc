@@ -22,21 +22,36 @@ Tensor TransformersModules::embedding(const model::Embedding& module, Tensor ids
     out = t::mul(std::move(out), std::move(scale));
   }
   if (module.by_number) out = t::mul_scalar(std::move(out));
-  if (state_.is_input_embedding(module.weight)) mark_input(out);
+  // PEFT prepares the whole model where any part of it is checkpointed.
+  const bool prepared = options_.recompute_vision && state_.adapted();
+  if (state_.is_input_embedding(module.weight) && (checkpoints() || prepared)) want_gradient(out);
   return out;
 }
 
+// What the first module of a tower, or of another encoder, gives.
 void TransformersModules::mark_input(const Tensor& x) {
-  const bool hooked = options_.recompute != Recompute::none;
-  if (hooked && !x.requires_grad()) x.impl()->leaf_requires_grad = true;
+  if (checkpoints() || options_.recompute_vision) want_gradient(x);
+}
+
+void TransformersModules::want_gradient(const Tensor& x) {
+  if (!x.requires_grad()) x.impl()->leaf_requires_grad = true;
 }
 
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
-  if (options_.loss == Loss::fused && state_.is_head(module.weight)) return leave_to_loss(module, std::move(x));
+  if (state_.is_head(module.weight)) {
+    if (options_.loss == Loss::fused) return leave_to_loss(module, std::move(x));
+    if (options_.loss_form == LossForm::kept) return t::to(any_linear(module, std::move(x)), DType::f32);
+  }
+  return any_linear(module, std::move(x));
+}
+
+Tensor TransformersModules::any_linear(const model::Linear& module, Tensor x) {
   const Adapter* adapter = state_.adapter(module.weight, context_.layer);
   if (adapter == nullptr) return plain_linear(module, std::move(x));
   const Quantised* quantised = state_.quantised(module.weight, context_.layer);
-  if (quantised == nullptr) return adapted_linear(module, *adapter, std::move(x));
+  const bool gptq = quantised != nullptr && quantised->packed.group_of_row;
+  if (quantised == nullptr || gptq) return adapted_linear(module, *adapter, std::move(x));
+  if (quantised->packed.codes) return adapted_awq(module, *adapter, std::move(x));
   return adapted_quantised(module, *adapter, static_cast<bool>(quantised->four.packed), std::move(x));
 }
 
@@ -146,7 +161,8 @@ Tensor TransformersModules::layer(std::int64_t number, t::Region region, Tensor 
   const t::Restore<std::int16_t> layer(context_.layer, static_cast<std::int16_t>(number));
   context_.begin_section(context_.layer);
   t::RegionOutput out;
-  if (options_.recompute == Recompute::none || !context_.grad_enabled) {
+  const bool in_tower = options_.recompute_vision && number < state_.tower_layers();
+  if (!(checkpoints() || in_tower) || !context_.grad_enabled) {
     out = region(std::move(hidden), std::move(extra));
   } else if (options_.recompute_reentrant) {
     out = t::checkpoint_reentrant(context_, std::move(region), std::move(hidden), std::move(extra));
@@ -168,18 +184,43 @@ Tensor TransformersModules::fused_loss(Tensor labels_in) {
   const std::int64_t width = hidden.size(-1);
   hidden = t::view(hidden, {-1, width});
   shifted = t::view(std::move(shifted), {-1});
-  return t::fused_linear_cross_entropy(hidden, weight, shifted);
+  return by_count(t::fused_linear_cross_entropy(hidden, weight, shifted));
 }
 
-// ForCausalLMLoss: logits in fp32, labels shifted by padding one and dropping the first.
 Tensor TransformersModules::causal_lm_loss(Tensor logits_in, Tensor labels_in) {
   Tensor logits = std::move(logits_in);
   Tensor labels = std::move(labels_in);
   const t::Scope named(context_, context_.intern("loss"));
-  if (head_input_) {
-    logits.reset();
-    return fused_loss(std::move(labels));
-  }
+  if (head_input_) logits.reset();
+  return head_input_ ? fused_loss(std::move(labels)) : full_loss(std::move(logits), std::move(labels));
+}
+
+// fixed_cross_entropy: where targets were counted the loss is their sum, divided before the function forgets its names.
+Tensor TransformersModules::by_count(Tensor loss) {
+  counted_ = static_cast<bool>(target_count_);
+  return counted_ ? t::div(std::move(loss), target_count_) : loss;
+}
+
+// Before labels were padded: logits without the last token, copied.
+Tensor TransformersModules::sliced_loss(Tensor logits_in, Tensor labels_in) {
+  Tensor logits = std::move(logits_in);
+  const Tensor labels = std::move(labels_in);
+  if (options_.loss_form == LossForm::sliced) logits = t::to(std::move(logits), DType::f32);
+  const std::int64_t vocab = logits.size(-1);
+  Tensor shifted = t::slice(logits, -2, 0, logits.size(-2) - 1);
+  shifted = t::contiguous(std::move(shifted));
+  Tensor targets = t::slice(labels, -1, 1, labels.size(-1));
+  targets = t::contiguous(std::move(targets));
+  shifted = t::view(std::move(shifted), {-1, vocab});
+  targets = t::view(std::move(targets), {-1});
+  return by_count(t::cross_entropy(shifted, targets));
+}
+
+// ForCausalLMLoss: logits in fp32, labels shifted by padding one and dropping the first.
+Tensor TransformersModules::full_loss(Tensor logits_in, Tensor labels_in) {
+  if (options_.loss_form != LossForm::padded) return sliced_loss(std::move(logits_in), std::move(labels_in));
+  Tensor logits = std::move(logits_in);
+  Tensor labels = std::move(labels_in);
   const std::int64_t vocab = logits.size(-1);
   logits = t::to(std::move(logits), DType::f32);
   labels = t::pad_last(std::move(labels), 1);
@@ -187,7 +228,7 @@ Tensor TransformersModules::causal_lm_loss(Tensor logits_in, Tensor labels_in) {
   shifted = t::contiguous(std::move(shifted));
   logits = t::view(std::move(logits), {-1, vocab});
   shifted = t::view(std::move(shifted), {-1});
-  return t::cross_entropy(logits, shifted);
+  return by_count(t::cross_entropy(logits, shifted));
 }
 
 }  // namespace ullage::engines::pytorch

@@ -63,6 +63,9 @@ class TransformersModules : public model::Modules {
   tensor::Tensor layer(std::int64_t number, tensor::Region region, tensor::Tensor hidden, tensor::Tensor extra,
                        tensor::Tensor* second) override;
   tensor::Tensor causal_lm_loss(tensor::Tensor logits, tensor::Tensor labels) override;
+  // The loss is a sum over so many targets instead of a mean (num_items_in_batch).
+  void count_targets(tensor::Tensor count) { target_count_ = std::move(count); }
+  bool counted() const { return counted_; }
   tensor::Tensor conv2d(const model::Conv2d& module, tensor::Tensor x) override;
   tensor::Tensor conv1d(const model::Conv1d& module, tensor::Tensor x) override;
   void mark_input(const tensor::Tensor& x) override;
@@ -90,9 +93,17 @@ class TransformersModules : public model::Modules {
   tensor::Tensor quantised_linear(const model::Linear& module, const Quantised& weight, tensor::Tensor x);
   tensor::Tensor adapted_quantised(const model::Linear& module, const Adapter& adapter, bool four_bit,
                                    tensor::Tensor x);
+  tensor::Tensor gptq_linear(const model::Linear& module, const tensor::PackedWeight& weight, tensor::Tensor x);
+  tensor::Tensor awq_linear(const model::Linear& module, const tensor::PackedWeight& weight, tensor::Tensor x);
+  tensor::Tensor adapted_awq(const model::Linear& module, const Adapter& adapter, tensor::Tensor x);
   tensor::Tensor update_of(const Adapter& adapter, tensor::Tensor x);
   tensor::Tensor leave_to_loss(const model::Linear& module, tensor::Tensor x);
   tensor::Tensor fused_loss(tensor::Tensor labels);
+  tensor::Tensor by_count(tensor::Tensor loss);
+  tensor::Tensor sliced_loss(tensor::Tensor logits, tensor::Tensor labels);
+  tensor::Tensor any_linear(const model::Linear& module, tensor::Tensor x);
+  tensor::Tensor full_loss(tensor::Tensor logits, tensor::Tensor labels);
+  static void want_gradient(const tensor::Tensor& x);
   void update_frequencies(const model::Rotary& module, const tensor::Tensor& position_ids);
 
   model::AttentionOutput eager_attention(const model::Attention& module, tensor::Tensor query, tensor::Tensor key,
@@ -123,6 +134,8 @@ class TransformersModules : public model::Modules {
   tensor::Tensor given_embeddings_;
   std::vector<KeyValue> cache_;  // by layer
   model::RotaryTables kept_rotary_;
+  tensor::Tensor target_count_;
+  bool counted_ = false;  // whether the last loss was a sum over them
   // What the head was given, where the loss multiplies.
   tensor::Tensor head_input_;
   tensor::Tensor head_weight_;
