@@ -20,7 +20,7 @@ Expected<Facts> weights_as_stored(const Arguments& arguments, const LoadedModel&
   }
   const std::string word = arguments.text("--quantization");
   if (model::is_gguf_mix(word)) {
-    return model::gguf_tensors(loaded.architecture, word).map([&](const std::vector<model::GgufTensor>& tensors) {
+    return model::gguf_tensors(loaded.architecture, word).map([&](const std::vector<model::MixTensor>& tensors) {
       return Facts(report::weight_facts(word, tensors));
     });
   }

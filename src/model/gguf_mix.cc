@@ -123,7 +123,7 @@ bool more_bits(std::int64_t layer, std::int64_t layers) {
 // What the rule asks of a model, and how many tensors of a role it has gone past.
 class Rule {
  public:
-  Rule(const Architecture& architecture, const std::vector<GgufTensor>& tensors, const MixRow& row)
+  Rule(const Architecture& architecture, const std::vector<MixTensor>& tensors, const MixRow& row)
       : mix_(row.mix), base_(row.base), layers_(architecture.layer_count() - architecture.encoder_layers) {
     for (const LayerKind& kind : architecture.kinds) {
       const Attention& a = kind.attention;
@@ -133,13 +133,13 @@ class Rule {
     const std::string_view family = architecture.family;
     falcon_ = family == "falcon" || family == "RefinedWeb" || family == "RefinedWebModel";
     seventy_ = layers_ == 80 && ((family == "llama" && grouping_ > 1) || family == "qwen2");
-    for (const GgufTensor& tensor : tensors) {
+    for (const MixTensor& tensor : tensors) {
       if (tensor.role == GgufRole::output) has_output_ = true;
       if (tensor.role == GgufRole::attn_v || tensor.role == GgufRole::attn_qkv) ++values_;
     }
   }
 
-  GgmlType type_of(const GgufTensor& tensor) {
+  GgmlType type_of(const MixTensor& tensor) {
     if (tensor.role == GgufRole::full) return GgmlType::f32;
     if (!layout_of(base_).quantised()) return base_;
     const bool heads = tensor.role == GgufRole::output || (!has_output_ && tensor.role == GgufRole::embedding);
@@ -158,7 +158,7 @@ class Rule {
   }
   bool is_iq2_sm() const { return is_one_of(mix_, Mix::iq2_s, Mix::iq2_m); }
 
-  GgmlType of_output(const GgufTensor& tensor) const {
+  GgmlType of_output(const MixTensor& tensor) const {
     if (mix_ == Mix::mxfp4_moe || falcon_ || tensor.shape.back() % layout_of(base_).block != 0) return GgmlType::q8_0;
     if (is_narrow() || mix_ == Mix::iq3_xxs) return GgmlType::q5_k;
     return base_ == GgmlType::q8_0 ? base_ : GgmlType::q6_k;
@@ -190,7 +190,7 @@ class Rule {
     }
   }
 
-  GgmlType of_role(const GgufTensor& tensor) {
+  GgmlType of_role(const MixTensor& tensor) {
     switch (tensor.role) {
       case GgufRole::attn_v:
       case GgufRole::attn_qkv: return of_values();
@@ -229,7 +229,7 @@ class Rule {
     return mix_ == Mix::iq3_xxs ? GgmlType::iq2_s : base_;
   }
 
-  GgmlType of_down(const GgufTensor& tensor) {
+  GgmlType of_down(const MixTensor& tensor) {
     const std::int64_t counted = seen_down_++;
     const std::int64_t layer = experts_ > 1 ? tensor.layer : counted;
     const bool first = layer < layers_ / 8;
@@ -315,7 +315,7 @@ class Rule {
   bool has_output_ = false;
 };
 
-std::int64_t bytes_of(const GgufTensor& tensor) {
+std::int64_t bytes_of(const MixTensor& tensor) {
   const GgmlLayout& layout = layout_of(tensor.type);
   std::int64_t blocks = tensor.shape.empty() ? 1 : tensor.shape.back() / layout.block;
   for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) blocks = multiply_saturated(blocks, tensor.shape[i]);
@@ -332,15 +332,15 @@ std::string gguf_mix_names() {
   return out;
 }
 
-Expected<std::vector<GgufTensor>> gguf_tensors(const Architecture& architecture, std::string_view mix) {
+Expected<std::vector<MixTensor>> gguf_tensors(const Architecture& architecture, std::string_view mix) {
   const MixRow* row = find_mix(mix);
   if (row == nullptr) {
     return fail(ErrorCode::invalid_argument, "--quantization",
                 fmt::format("'{}' is no mix of llama.cpp; known are {}", mix.substr(0, 40), gguf_mix_names()));
   }
-  std::vector<GgufTensor> out = untyped_gguf_tensors(architecture);
+  std::vector<MixTensor> out = untyped_gguf_tensors(architecture);
   Rule rule(architecture, out, *row);
-  for (GgufTensor& tensor : out) {
+  for (MixTensor& tensor : out) {
     tensor.type = rule.type_of(tensor);
     // The one type that llama-quantize replaces by none.
     if (row->mix == Mix::q1_0 && tensor.type == GgmlType::f16) {

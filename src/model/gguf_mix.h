@@ -32,7 +32,7 @@ enum class GgufRole : std::uint8_t {
   full,   // vectors, convolutions, routers: fp32 whatever the mix
 };
 
-struct GgufTensor {
+struct MixTensor {
   std::string name;                 // "blk.0.attn_q.weight"; where llama.cpp's name is not known, the checkpoint's own
   std::vector<std::int64_t> shape;  // outermost first; rows are along the last
   GgufRole role = GgufRole::other;
@@ -49,6 +49,6 @@ std::string gguf_mix_names();
 
 // The text model's tensors with their types; of towers nothing, which llama.cpp keeps in a file of their own. Fails
 // where the mix is none, or has no type for rows of a tensor's length.
-Expected<std::vector<GgufTensor>> gguf_tensors(const Architecture& architecture, std::string_view mix);
+Expected<std::vector<MixTensor>> gguf_tensors(const Architecture& architecture, std::string_view mix);
 
 }  // namespace ullage::model

@@ -85,11 +85,11 @@ class Writer {
  public:
   explicit Writer(const Architecture& architecture) : arch_(architecture) {}
 
-  std::vector<GgufTensor> take() {
+  std::vector<MixTensor> take() {
     for (std::size_t i = 0; i < arch_.parameters.size(); ++i) add_outer(i);
     add_frequencies();
     for (std::int64_t layer = arch_.encoder_layers; layer < arch_.layer_count(); ++layer) add_layer(layer);
-    std::stable_sort(out_.begin(), out_.end(), [](const GgufTensor& a, const GgufTensor& b) {
+    std::stable_sort(out_.begin(), out_.end(), [](const MixTensor& a, const MixTensor& b) {
       return a.layer != b.layer ? a.layer < b.layer : a.name < b.name;
     });
     return std::move(out_);
@@ -181,11 +181,11 @@ class Writer {
   void push(std::string name, const Parameter& parameter, GgufRole role, std::int32_t layer, bool turned = false) {
     Shape shape = shape_of(parameter);
     if (turned && shape.size() == 2) std::swap(shape[0], shape[1]);
-    push(std::move(name), std::move(shape), shape.size() < 2 ? GgufRole::full : role, layer);
+    push(std::move(name), std::move(shape), role, layer);
   }
 
   void push(std::string name, Shape shape, GgufRole role, std::int32_t layer) {
-    GgufTensor& tensor = out_.emplace_back();
+    MixTensor& tensor = out_.emplace_back();
     tensor.name = std::move(name);
     tensor.role = shape.size() < 2 ? GgufRole::full : role;
     tensor.shape = std::move(shape);
@@ -193,11 +193,11 @@ class Writer {
   }
 
   const Architecture& arch_;
-  std::vector<GgufTensor> out_;
+  std::vector<MixTensor> out_;
 };
 
 }  // namespace
 
-std::vector<GgufTensor> untyped_gguf_tensors(const Architecture& architecture) { return Writer(architecture).take(); }
+std::vector<MixTensor> untyped_gguf_tensors(const Architecture& architecture) { return Writer(architecture).take(); }
 
 }  // namespace ullage::model

@@ -8,6 +8,6 @@
 namespace ullage::model {
 
 // In the order of the file's layers, by name within a layer, as llama-quantize goes through them.
-std::vector<GgufTensor> untyped_gguf_tensors(const Architecture& architecture);
+std::vector<MixTensor> untyped_gguf_tensors(const Architecture& architecture);
 
 }  // namespace ullage::model

@@ -69,7 +69,7 @@ std::string quantisation_names();
 // From quantization_config. Fails on a method that is not modelled, with its name.
 Expected<Quantisation> read_quantisation(const JsonObject& config);
 
-struct StoredPart {
+struct WeightPart {
   std::string suffix;  // behind the module's name: ".weight", ".weight_scale_inv"
   std::string dtype;   // "fp8", "uint8", "int32", "bf16"
   std::int64_t elements = 0;
@@ -82,7 +82,7 @@ struct StoredWeight {
   std::string scheme;  // "fp8"; the type's name where it is plain
   std::int64_t copies = 1;
   std::int64_t elements = 0;  // of one
-  std::vector<StoredPart> parts;
+  std::vector<WeightPart> parts;
   std::int64_t bytes() const;  // of one
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 std::int64_t divided_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
-StoredPart part(std::string suffix, std::string dtype, std::int64_t elements, std::int64_t element_bytes) {
+WeightPart part(std::string suffix, std::string dtype, std::int64_t elements, std::int64_t element_bytes) {
   return {std::move(suffix), std::move(dtype), elements, multiply_saturated(elements, element_bytes)};
 }
 
@@ -23,8 +23,8 @@ std::int64_t groups_of(const WeightScheme& s, std::int64_t columns) {
   return s.group == 0 ? 1 : divided_up(columns, s.group);
 }
 
-std::vector<StoredPart> fp8(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
-  std::vector<StoredPart> out{part(".weight", "fp8", rows * columns, 1)};
+std::vector<WeightPart> fp8(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
+  std::vector<WeightPart> out{part(".weight", "fp8", rows * columns, 1)};
   if (s.block_rows > 0) {
     const std::int64_t blocks = divided_up(rows, s.block_rows) * divided_up(columns, s.block_columns);
     out.push_back(part(".weight_scale_inv", "fp32", blocks, 4));
@@ -37,7 +37,7 @@ std::vector<StoredPart> fp8(const WeightScheme& s, std::int64_t rows, std::int64
   return out;
 }
 
-std::vector<StoredPart> int8_rows(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
+std::vector<WeightPart> int8_rows(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
   if (s.scales_in_model_dtype)
     return {part(".weight", "int8", rows * columns, 1), plain_part(".weight_scale", rows, dtype)};
   return {part(".weight", "int8", rows * columns, 1), part(".SCB", "fp32", rows, 4)};
@@ -50,11 +50,11 @@ std::string quant_state(const WeightScheme& s, std::int64_t rows, std::int64_t c
                      s.name.substr(0, 3), type, rows, columns);
 }
 
-std::vector<StoredPart> bnb_4bit(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
+std::vector<WeightPart> bnb_4bit(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
   constexpr std::int64_t kBlock = 64, kNestedBlock = 256, kCodes = 16, kNestedCodes = 256;
   const std::int64_t weights = rows * columns;
   const std::int64_t blocks = divided_up(weights, kBlock);
-  std::vector<StoredPart> out{part(".weight", "uint8", divided_up(weights, 2), 1)};
+  std::vector<WeightPart> out{part(".weight", "uint8", divided_up(weights, 2), 1)};
   if (s.double_quantised) {
     out.push_back(part(".weight.absmax", "uint8", blocks, 1));
     out.push_back(part(".weight.nested_absmax", "fp32", divided_up(blocks, kNestedBlock), 4));
@@ -71,46 +71,46 @@ std::vector<StoredPart> bnb_4bit(const WeightScheme& s, std::int64_t rows, std::
   return out;
 }
 
-std::vector<StoredPart> awq(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
+std::vector<WeightPart> awq(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
   const std::int64_t in_integer = 32 / s.bits;
   const std::int64_t groups = groups_of(s, columns);
   return {part(".qweight", "int32", columns * (rows / in_integer), 4),
           part(".qzeros", "int32", groups * (rows / in_integer), 4), part(".scales", "fp16", groups * rows, 2)};
 }
 
-std::vector<StoredPart> gptq(const WeightScheme& s, std::int64_t rows, std::int64_t columns, bool has_bias) {
+std::vector<WeightPart> gptq(const WeightScheme& s, std::int64_t rows, std::int64_t columns, bool has_bias) {
   const std::int64_t groups = groups_of(s, columns);
-  std::vector<StoredPart> out{part(".qweight", "int32", columns * s.bits / 32 * rows, 4),
+  std::vector<WeightPart> out{part(".qweight", "int32", columns * s.bits / 32 * rows, 4),
                               part(".qzeros", "int32", groups * (rows * s.bits / 32), 4),
                               part(".scales", "fp16", groups * rows, 2), part(".g_idx", "int32", columns, 4)};
   if (s.zero_biases && !has_bias) out.push_back(part(".bias", "fp16", rows, 2));
   return out;
 }
 
-std::vector<StoredPart> packed_int(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
+std::vector<WeightPart> packed_int(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
   const std::int64_t in_integer = 32 / s.bits;
   const std::int64_t groups = groups_of(s, columns);
-  std::vector<StoredPart> out{part(".weight_packed", "int32", rows * divided_up(columns, in_integer), 4),
+  std::vector<WeightPart> out{part(".weight_packed", "int32", rows * divided_up(columns, in_integer), 4),
                               plain_part(".weight_scale", rows * groups, dtype)};
   if (s.zeros) out.push_back(part(".weight_zero_point", "int32", divided_up(rows, in_integer) * groups, 4));
   out.push_back(part(".weight_shape", "int64", 2, 8));
   return out;
 }
 
-std::vector<StoredPart> nvfp4(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
-  std::vector<StoredPart> out{part(".weight", "uint8", rows * divided_up(columns, 2), 1),
+std::vector<WeightPart> nvfp4(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
+  std::vector<WeightPart> out{part(".weight", "uint8", rows * divided_up(columns, 2), 1),
                               part(".weight_scale", "fp8", rows * divided_up(columns, s.group), 1),
                               part(".weight_scale_2", "fp32", 1, 4)};
   if (s.static_inputs) out.push_back(part(".input_scale", "fp32", 1, 4));
   return out;
 }
 
-std::vector<StoredPart> mxfp4(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
+std::vector<WeightPart> mxfp4(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
   return {part("_blocks", "uint8", rows * divided_up(columns, 2), 1),
           part("_scales", "uint8", rows * divided_up(columns, s.group), 1)};
 }
 
-std::vector<StoredPart> affine(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
+std::vector<WeightPart> affine(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype) {
   const std::int64_t groups = groups_of(s, columns);
   return {part(".weight", "uint32", rows * divided_up(columns * s.bits, 32), 4),
           plain_part(".scales", rows * groups, dtype), plain_part(".biases", rows * groups, dtype)};
@@ -118,7 +118,7 @@ std::vector<StoredPart> affine(const WeightScheme& s, std::int64_t rows, std::in
 
 }  // namespace
 
-StoredPart plain_part(std::string suffix, std::int64_t elements, DType dtype) {
+WeightPart plain_part(std::string suffix, std::int64_t elements, DType dtype) {
   return part(std::move(suffix), std::string(name_of(dtype)), elements, size_of(dtype));
 }
 
@@ -131,7 +131,7 @@ bool can_store(const WeightScheme& s, std::int64_t rows, std::int64_t columns) {
   }
 }
 
-std::vector<StoredPart> stored_matrix(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype,
+std::vector<WeightPart> stored_matrix(const WeightScheme& s, std::int64_t rows, std::int64_t columns, DType dtype,
                                       bool has_bias) {
   switch (s.format) {
     case WeightFormat::fp8: return fp8(s, rows, columns, dtype);

@@ -9,12 +9,12 @@ namespace ullage::model {
 
 // [rows, columns] = [out, in], as the format stores it; `dtype` is the model's. A bias of its own is not among them.
 // Sources by format in the .cc.
-std::vector<StoredPart> stored_matrix(const WeightScheme& scheme, std::int64_t rows, std::int64_t columns, DType dtype,
+std::vector<WeightPart> stored_matrix(const WeightScheme& scheme, std::int64_t rows, std::int64_t columns, DType dtype,
                                       bool has_bias = true);
 
 // Whether the format can hold it: packed ones want whole groups.
 bool can_store(const WeightScheme& scheme, std::int64_t rows, std::int64_t columns);
 
-StoredPart plain_part(std::string suffix, std::int64_t elements, DType dtype);
+WeightPart plain_part(std::string suffix, std::int64_t elements, DType dtype);
 
 }  // namespace ullage::model

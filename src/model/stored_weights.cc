@@ -156,11 +156,11 @@ class Storing {
   }
 
   void push(const std::string& name, const std::string& scheme, std::int64_t elements, std::int64_t copies,
-            std::vector<StoredPart> parts) {
+            std::vector<WeightPart> parts) {
     std::string pattern = shown(name, arch_.layer_prefix);
     if (pattern == name) pattern = shown(name, arch_.encoder_prefix);
     std::int64_t bytes = 0;
-    for (const StoredPart& part : parts) bytes = add_saturated(bytes, part.bytes);
+    for (const WeightPart& part : parts) bytes = add_saturated(bytes, part.bytes);
     const auto [at, is_new] = seen_.try_emplace({pattern, scheme, elements, bytes}, out_.size());
     if (is_new) out_.push_back({pattern, scheme, 0, elements, std::move(parts)});
     out_[at->second].copies += copies;
@@ -178,7 +178,7 @@ class Storing {
 
 std::int64_t StoredWeight::bytes() const {
   std::int64_t out = 0;
-  for (const StoredPart& part : parts) out = add_saturated(out, part.bytes);
+  for (const WeightPart& part : parts) out = add_saturated(out, part.bytes);
   return out;
 }
 

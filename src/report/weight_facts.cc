@@ -19,12 +19,12 @@ double bits_of_weight(const WeightFacts& facts) {
 }
 
 // "blk.3.attn_q.weight" as "blk.*.attn_q.weight".
-std::string without_layer(const model::GgufTensor& tensor) {
+std::string without_layer(const model::MixTensor& tensor) {
   const std::string at = fmt::format("blk.{}.", tensor.layer);
   return tensor.layer >= 0 && tensor.name.starts_with(at) ? "blk.*." + tensor.name.substr(at.size()) : tensor.name;
 }
 
-std::int64_t elements_of(const model::GgufTensor& tensor) {
+std::int64_t elements_of(const model::MixTensor& tensor) {
   std::int64_t out = 1;
   for (const std::int64_t size : tensor.shape) out = multiply_saturated(out, size);
   return out;
@@ -45,10 +45,10 @@ WeightFacts weight_facts(std::string quantisation, std::vector<model::StoredWeig
   return out;
 }
 
-WeightFacts weight_facts(std::string mix, const std::vector<model::GgufTensor>& tensors) {
+WeightFacts weight_facts(std::string mix, const std::vector<model::MixTensor>& tensors) {
   WeightFacts out{std::move(mix), {}, 0, 0};
   std::map<std::tuple<std::string, model::GgmlType, std::int64_t>, std::size_t> seen;
-  for (const model::GgufTensor& tensor : tensors) {
+  for (const model::MixTensor& tensor : tensors) {
     const std::string type(model::layout_of(tensor.type).name);
     const std::string name = without_layer(tensor);
     const auto [at, is_new] = seen.try_emplace({name, tensor.type, tensor.bytes}, out.lines.size());
@@ -64,7 +64,7 @@ Json weights_json(const WeightFacts& facts) {
   Json lines = Json::array();
   for (const model::StoredWeight& line : facts.lines) {
     Json parts = Json::array();
-    for (const model::StoredPart& part : line.parts)
+    for (const model::WeightPart& part : line.parts)
       parts.push_back(
           {{"suffix", part.suffix}, {"dtype", part.dtype}, {"elements", part.elements}, {"bytes", part.bytes}});
     lines.push_back({{"name", line.name},

@@ -21,7 +21,7 @@ struct WeightFacts {
 };
 
 WeightFacts weight_facts(std::string quantisation, std::vector<model::StoredWeight> stored);
-WeightFacts weight_facts(std::string mix, const std::vector<model::GgufTensor>& tensors);
+WeightFacts weight_facts(std::string mix, const std::vector<model::MixTensor>& tensors);
 
 Json weights_json(const WeightFacts& facts);
 void write_weights(TextPage& page, const WeightFacts& facts);

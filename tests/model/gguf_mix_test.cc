@@ -74,7 +74,7 @@ TEST_P(GgufMixes, GiveEachTensorTheTypeThatQuantizationDoes) {
     const auto tensors = gguf_tensors(*arch, mix);
     ASSERT_TRUE(tensors) << to_string(tensors.error());
     std::map<std::string, std::string> have;
-    for (const GgufTensor& tensor : *tensors) have[tensor.name] = lower(layout_of(tensor.type).name);
+    for (const MixTensor& tensor : *tensors) have[tensor.name] = lower(layout_of(tensor.type).name);
     EXPECT_EQ(have.size(), wanted.size()) << mix;
     for (const auto& [name, type] : wanted) EXPECT_EQ(have[name], type) << mix << " " << name;
     ++mixes;
@@ -98,7 +98,7 @@ TEST(GgufMix, HasTheSizesThatLlamaQuantizeStates) {
   for (const auto& [mix, gib] : sizes) {
     const auto tensors = gguf_tensors(arch, mix);
     std::int64_t bytes = 0;
-    for (const GgufTensor& tensor : *tensors) bytes += tensor.bytes;
+    for (const MixTensor& tensor : *tensors) bytes += tensor.bytes;
     const double without_header = gib - static_cast<double>(bytes) / (1 << 30);
     EXPECT_GT(without_header, -0.005) << mix;
     EXPECT_LT(without_header, 0.008 + 0.006) << mix;

@@ -19,7 +19,7 @@ struct Stored {
 Stored total(const std::vector<StoredWeight>& weights) {
   Stored out;
   for (const StoredWeight& weight : weights) {
-    for (const StoredPart& part : weight.parts) {
+    for (const WeightPart& part : weight.parts) {
       out.bytes += part.bytes * weight.copies;
       const std::int64_t held = part.suffix == "_blocks" ? 2 : 1;  // weights that the Hub counts of one
       out.elements += held * part.elements * weight.copies;

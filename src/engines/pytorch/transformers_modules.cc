@@ -40,7 +40,10 @@ void TransformersModules::want_gradient(const Tensor& x) {
 Tensor TransformersModules::linear(const model::Linear& module, Tensor x) {
   if (state_.is_head(module.weight)) {
     if (options_.loss == Loss::fused) return leave_to_loss(module, std::move(x));
-    if (options_.loss_form == LossForm::kept) return t::to(any_linear(module, std::move(x)), DType::f32);
+    if (options_.loss_form == LossForm::kept) {
+      Tensor logits = any_linear(module, std::move(x));
+      return t::to(std::move(logits), DType::f32);
+    }
   }
   return any_linear(module, std::move(x));
 }
@@ -184,7 +187,8 @@ Tensor TransformersModules::fused_loss(Tensor labels_in) {
   const std::int64_t width = hidden.size(-1);
   hidden = t::view(hidden, {-1, width});
   shifted = t::view(std::move(shifted), {-1});
-  return by_count(t::fused_linear_cross_entropy(hidden, weight, shifted));
+  Tensor loss = t::fused_linear_cross_entropy(hidden, weight, shifted);
+  return by_count(std::move(loss));
 }
 
 Tensor TransformersModules::causal_lm_loss(Tensor logits_in, Tensor labels_in) {
@@ -196,7 +200,8 @@ Tensor TransformersModules::causal_lm_loss(Tensor logits_in, Tensor labels_in) {
 }
 
 // fixed_cross_entropy: where targets were counted the loss is their sum, divided before the function forgets its names.
-Tensor TransformersModules::by_count(Tensor loss) {
+Tensor TransformersModules::by_count(Tensor loss_in) {
+  Tensor loss = std::move(loss_in);
   counted_ = static_cast<bool>(target_count_);
   return counted_ ? t::div(std::move(loss), target_count_) : loss;
 }
@@ -213,7 +218,8 @@ Tensor TransformersModules::sliced_loss(Tensor logits_in, Tensor labels_in) {
   targets = t::contiguous(std::move(targets));
   shifted = t::view(std::move(shifted), {-1, vocab});
   targets = t::view(std::move(targets), {-1});
-  return by_count(t::cross_entropy(shifted, targets));
+  Tensor loss = t::cross_entropy(shifted, targets);
+  return by_count(std::move(loss));
 }
 
 // ForCausalLMLoss: logits in fp32, labels shifted by padding one and dropping the first.
@@ -228,7 +234,8 @@ Tensor TransformersModules::full_loss(Tensor logits_in, Tensor labels_in) {
   shifted = t::contiguous(std::move(shifted));
   logits = t::view(std::move(logits), {-1, vocab});
   shifted = t::view(std::move(shifted), {-1});
-  return by_count(t::cross_entropy(logits, shifted));
+  Tensor loss = t::cross_entropy(logits, shifted);
+  return by_count(std::move(loss));
 }
 
 }  // namespace ullage::engines::pytorch
