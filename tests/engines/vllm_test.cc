@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "base/bytes.h"
+#include "data/engines_vllm.h"
 #include "engines/vllm/budget.h"
+#include "engines/vllm/rules.h"
 #include "hardware/catalogue.h"
 #include "model/catalogue.h"
 #include "model/family.h"
@@ -177,6 +180,45 @@ TEST(Start, RefusesWhatCannotHoldOneRequest) {
   const auto budget = start(architecture_of("meta-llama/Llama-3.1-8B"), options, *card, 0, unquantised(options));
   ASSERT_TRUE(budget) << to_string(budget.error());
   EXPECT_EQ(budget->outcome, Outcome::too_few_blocks);
+}
+
+TEST(Rules, HaveNamesOfTheirOwnARangeAndASource) {
+  const auto rules = parse_rules(data::engines_vllm());
+  ASSERT_TRUE(rules) << to_string(rules.error());
+  std::set<std::string> ids;
+  for (const Rule& rule : *rules) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_LE(rule.low, rule.value) << rule.id;
+    EXPECT_LE(rule.value, rule.high) << rule.id;
+    const bool ranged = rule.kind == RuleKind::measured_fit || rule.kind == RuleKind::guess;
+    EXPECT_EQ(rule.low < rule.high, ranged) << rule.id;
+  }
+}
+
+TEST(Rules, SayEachItemForAnySurroundings) {
+  const auto rules = parse_rules(data::engines_vllm());
+  ASSERT_TRUE(rules);
+  std::vector<hardware::Gpu> cards;
+  for (const char* name : {"h100-sxm-80gb", "a100-sxm-80gb", "rtx-4060", "mi300x"}) {
+    cards.push_back(hardware::find_gpu(name).value());
+  }
+  for (const Rule& named : *rules) {
+    for (const Version version : {Version{0, 5, 4}, Version{0, 7, 0}, Version{0, 8, 0}, Version{0, 10, 0}, kNewest}) {
+      for (const hardware::Gpu& card : cards) {
+        const Surroundings around{version, &card, 2, 2};
+        EXPECT_TRUE(parse_rule(data::engines_vllm(), named.item, around)) << named.item << " " << card.id;
+      }
+      EXPECT_TRUE(parse_rule(data::engines_vllm(), named.item, {version, nullptr, 1, 1})) << named.item;
+    }
+  }
+}
+
+TEST(Rules, AreRefusedWhereTheyLackSomething) {
+  const Surroundings around;
+  EXPECT_FALSE(parse_rule(R"({"id":"a","item":"x","source":"s"})", "x", around));
+  EXPECT_FALSE(parse_rule(R"({"id":"a","item":"x","value":1,"kind":"hearsay","source":"s"})", "x", around));
+  EXPECT_FALSE(parse_rule(R"({"id":"a","item":"x","value":1,"since":"new","source":"s"})", "x", around));
+  EXPECT_FALSE(parse_rule(R"({"id":"a","item":"y","value":1,"source":"s"})", "x", around));
 }
 
 TEST(Version, IsReadFromItsNumbers) {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bytes.h"
+#include "engines/vllm/arithmetic.h"
 
 namespace ullage::engines::vllm {
 namespace {
-
-std::int64_t gib(double value) { return static_cast<std::int64_t>(value * static_cast<double>(kGiB)); }
 
 Span span_of(const Rule& rule) { return {gib(rule.low), gib(rule.value), gib(rule.high)}; }
 

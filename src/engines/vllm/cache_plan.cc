@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "base/bytes.h"
+#include "engines/vllm/arithmetic.h"
 
 namespace ullage::engines::vllm {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Sparse attention's keys in eight bits: so many bytes of a token's latent vector (512 of them, four scales in fp32,
 // 64 turned elements in bf16), and of the indexer's key (a byte an element and a scale in fp32), whatever the cache's

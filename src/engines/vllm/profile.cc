@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
+#include "engines/vllm/arithmetic.h"
 
 namespace ullage::engines::vllm {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::int64_t gib(double value) { return static_cast<std::int64_t>(value * static_cast<double>(kGiB)); }
-std::int64_t mib(double value) { return static_cast<std::int64_t>(value * static_cast<double>(kMiB)); }
 
 std::int64_t width_of(const std::vector<model::Parameter>& parameters, model::ParameterRef weight, model::Axis axis) {
   if (!weight) return 0;

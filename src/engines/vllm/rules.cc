@@ -18,7 +18,8 @@ Expected<RuleKind> kind_of(const JsonObject& row) {
   if (*text == "documented") return RuleKind::documented;
   if (*text == "derived") return RuleKind::derived;
   if (*text == "measured fit") return RuleKind::measured_fit;
-  return fail(ErrorCode::malformed, row.where("kind"), "expected documented, derived or measured fit");
+  if (*text == "guess") return RuleKind::guess;
+  return fail(ErrorCode::malformed, row.where("kind"), "expected documented, derived, measured fit or guess");
 }
 
 Expected<Rule> read_rule(const JsonObject& row) {

@@ -16,6 +16,7 @@ enum class RuleKind : std::uint8_t {
   documented,    // it stands in the release's code or documents
   derived,       // follows from those
   measured_fit,  // read off logs; a range goes with it
+  guess,         // by analogy; nobody measured it
 };
 
 struct Rule {
@@ -39,7 +40,7 @@ struct Surroundings {
 // The first row of the item that fits. Fails where no row does: the item is not known for this release.
 Expected<Rule> parse_rule(std::string_view lines, std::string_view item, const Surroundings& around);
 
-// Of the built-in rows, which have one of each item for any surroundings (a test).
+// Of the built-in rows; a test holds that each item has one for any surroundings.
 Rule rule(std::string_view item, const Surroundings& around);
 
 // All rows, in the file's order.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "engines/vllm/arithmetic.h"
+
 namespace ullage::engines::vllm {
 namespace {
 
 constexpr std::int64_t kVocabularyPadding = 64;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t local_part(const model::AxisPart& part, const Options& options, bool of_experts) {
   const std::int64_t tp = options.tensor_parallel_size;
