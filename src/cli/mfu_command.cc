@@ -192,6 +192,7 @@ Expected<Utilisation> utilisation(const Invocation& call) {
   if (out.flops && !out.peak_flops)
     return wrong("--gpu", "missing; the peak is that of a card, or --cores and --clock-ghz");
   if (auto taken = take_model(call, out); !taken) return tl::unexpected<Error>(taken.error());
+  if (report::mfu_of(out, report::main_rule(out)).value_or(0) > 1) out.warnings.push_back({Text::warn_above_peak, {}});
   if (out.peak_flops && !out.peak_formula) out.assumptions.push_back({Text::assume_dense_peak, {}});
   return out;
 }

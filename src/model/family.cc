@@ -173,6 +173,8 @@ Expected<Architecture> build_text_part(const std::string& outer, const JsonObjec
   if (key.empty()) return unknown_type(outer, "", whole.where("model_type"));
   const JsonObject text(*whole.find(key), whole.where(key));
   const auto type = read_model_type(text);
+  // An outline's class knows its text model, so that its configuration may leave the type out.
+  if (!type && find_outline(outer) != nullptr) return unknown_type(outer, "", whole.where("model_type"));
   if (!type) return tl::unexpected<Error>(type.error());
   const Family* family = find_family(*type);
   if (family == nullptr) return unknown_type(outer, *type, whole.where("model_type"));

@@ -176,6 +176,9 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --transformers 9.0",
      "--transformers: how 9.0 made the loss of gpt2 is not known; leave it out for 5.12"},
     {"train net.onnx", "net.onnx: reading ONNX files is not in this version"},
+    {"train google/gemma-4-12B-it",
+     "google/gemma-4-12B-it: model_type: of model type 'gemma4' the outline alone is known, not the forward pass; "
+     "`ullage inspect` answers for its weights"},
 };
 
 constexpr Wrong kValues[] = {

@@ -92,9 +92,16 @@ TEST(Mfu, ByFlops) {
   const Json said = answer("mfu --tflops 100 --gpu a100-sxm-80gb");
   EXPECT_NEAR(said["mfu"].get<double>(), 0.3205, 0.00005);
   EXPECT_EQ(said["hfu"], said["mfu"]);
+  EXPECT_TRUE(said["warnings"].empty());
   const Json rerun = answer("mfu --tflops 100 --gpu a100-sxm-80gb --recompute full");
   EXPECT_NEAR(rerun["hfu"].get<double>(), 0.3205 * 4 / 3, 0.0001);
   EXPECT_EQ(answer("mfu --tflops 100 --gpu a100 --recompute selective")["hfu"], nullptr);
+}
+
+TEST(Mfu, AboveThePeakIsDoubted) {
+  const Json said = answer("mfu --tflops 900 --gpu a100-sxm-80gb");
+  ASSERT_EQ(said["warnings"].size(), 1U);
+  EXPECT_NE(said["warnings"][0].get<std::string>().find("more than the cards' peak"), std::string::npos);
 }
 
 TEST(Mfu, ByThroughput) {
