@@ -9,7 +9,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(ULLAGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(ULLAGE_CCACHE_PROGRAM ccache)
   if(ULLAGE_CCACHE_PROGRAM)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${ULLAGE_CCACHE_PROGRAM})
+    # Without the sloppiness it passes over every file that uses a precompiled header.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                    ${ULLAGE_CCACHE_PROGRAM})
   endif()
 endif()
 
