@@ -3,6 +3,11 @@
 
 option(ULLAGE_PCH "Precompile the headers of others that nearly every source includes" ON)
 
+if(ULLAGE_PCH AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # The time of the header inside would make every build anew for ccache.
+  target_compile_options(ullage_compiler INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
 set(ULLAGE_PCH_HEADERS <algorithm> <array> <charconv> <cmath> <cstdint> <functional> <map> <memory> <optional> <span>
                        <string> <string_view> <utility> <vector> <nlohmann/json.hpp> <tl/expected.hpp> <fmt/core.h>)
 
