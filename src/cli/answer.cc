@@ -8,9 +8,13 @@ void append(std::vector<report::Message>& to, std::vector<report::Message> more)
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+tensor::Capability capability_of(const hardware::Gpu& gpu) {
+  if (!gpu.compute_capability) return {};
+  return {gpu.compute_capability->major, gpu.compute_capability->minor};
+}
+
 tensor::Capability capability_of(const ChosenDevice& device) {
-  if (!device.gpu || !device.gpu->compute_capability) return {};
-  return {device.gpu->compute_capability->major, device.gpu->compute_capability->minor};
+  return device.gpu ? capability_of(*device.gpu) : tensor::Capability{};
 }
 
 Expected<void> check_require_fit(const Arguments& arguments) {

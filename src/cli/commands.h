@@ -23,6 +23,7 @@ Expected<int> models_command(const Invocation& invocation);
 Expected<int> gpus_command(const Invocation& invocation);
 Expected<int> validate_command(const Invocation& invocation);
 Expected<int> replay_command(const Invocation& invocation);
+Expected<int> fit_command(const Invocation& invocation);
 Expected<int> mfu_command(const Invocation& invocation);
 Expected<int> textbook_command(const Invocation& invocation);
 

@@ -11,6 +11,8 @@
 namespace ullage::cli {
 namespace {
 
+constexpr std::int64_t kMostCards = 64;  // of one process
+
 Expected<void> adjust(hardware::Gpu& gpu, const Arguments& arguments, ChosenDevice& device) {
   const auto memory = arguments.bytes("--gpu-memory");
   if (!memory) return tl::unexpected<Error>(memory.error());
@@ -88,7 +90,58 @@ Expected<void> check_alone(const Arguments& arguments) {
   return {};
 }
 
+// Several, each with what --gpu-memory and --used say of it.
+Expected<ChosenDevices> choose_several(const hardware::DeviceSet& set, const Arguments& arguments) {
+  ChosenDevices out;
+  out.count = set.count();
+  if (out.count > kMostCards)
+    return fail(ErrorCode::too_large, "--gpus",
+                fmt::format("{} cards; one process sees {} at most", out.count, kMostCards));
+  for (const hardware::DeviceGroup& group : set.groups) {
+    ChosenDevice one;
+    one.gpu = group.gpu;
+    if (auto adjusted = adjust(*one.gpu, arguments, one); !adjusted) return tl::unexpected<Error>(adjusted.error());
+    out.used_bytes = one.used_bytes;
+    if (out.gpus.empty()) out.assumptions = std::move(one.assumptions);
+    out.gpus.insert(out.gpus.end(), static_cast<std::size_t>(group.count), *one.gpu);
+  }
+  return out;
+}
+
 }  // namespace
+
+Expected<ChosenDevices> choose_devices(const Arguments& arguments, const Files& files) {
+  const auto total = arguments.integer("--gpus", 1, 1, kMostCards);
+  if (!total) return tl::unexpected<Error>(total.error());
+  const std::string name = arguments.text("--gpu");
+  if (!arguments.has("--gpu") && *total > 1)
+    return check_alone(arguments).map([&] { return ChosenDevices{{}, *total, 0, {}}; });
+  if (is_local(name) || !arguments.has("--gpu")) {
+    if (*total > 1) return not_in_this_version("--gpus", "several of this machine's own cards");
+    return choose_device(arguments, files).map([](ChosenDevice one) {
+      ChosenDevices out{{}, 1, one.used_bytes, std::move(one.assumptions)};
+      if (one.gpu) out.gpus.push_back(*std::move(one.gpu));
+      return out;
+    });
+  }
+  const auto set = hardware::find_devices(name, arguments.has("--gpus") ? std::optional(*total) : std::nullopt);
+  if (!set) return tl::unexpected<Error>(set.error());
+  return choose_several(*set, arguments);
+}
+
+Expected<void> check_interconnect(const Arguments& arguments, const std::vector<hardware::Gpu>& gpus) {
+  if (arguments.text("--interconnect") != "nvlink") return {};
+  if (gpus.empty())
+    return fail(ErrorCode::invalid_argument, "--interconnect", "is between cards; name them with --gpu");
+  for (const hardware::Gpu& gpu : gpus) {
+    if (hardware::has_nvlink(gpu) != hardware::Support::no) continue;
+    const std::string bus = gpu.pcie_generation ? fmt::format("PCIe {}.0", *gpu.pcie_generation) : std::string("PCIe");
+    return fail(ErrorCode::invalid_argument, "--interconnect",
+                fmt::format("{} has no NVLink: its cards reach each other over {} alone; use --interconnect pcie",
+                            gpu.name, bus));
+  }
+  return {};
+}
 
 Expected<ChosenDevice> choose_device(const Arguments& arguments, const Files& files) {
   const auto total = arguments.integer("--gpus", 1, 1, hardware::kMostDevices);

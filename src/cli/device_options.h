@@ -20,4 +20,18 @@ struct ChosenDevice {
 // third card; what others hold of it now counts as used unless --used says otherwise.
 Expected<ChosenDevice> choose_device(const Arguments& arguments, const Files& files);
 
+// The cards of a run that takes several, in the order of their numbers; none where no card is named.
+struct ChosenDevices {
+  std::vector<hardware::Gpu> gpus;
+  std::int64_t count = 1;
+  std::int64_t used_bytes = 0;  // of each, by others
+  std::vector<report::Message> assumptions;
+};
+
+// "8xh100", "rtx-4090,rtx-3090", one kind with --gpus N, or --gpus alone. Of this machine's own cards one.
+Expected<ChosenDevices> choose_devices(const Arguments& arguments, const Files& files);
+
+// --interconnect: refuses a link that the cards do not have, with the reason. Nothing where it was not given.
+Expected<void> check_interconnect(const Arguments& arguments, const std::vector<hardware::Gpu>& gpus);
+
 }  // namespace ullage::cli

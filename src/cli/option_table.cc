@@ -96,7 +96,8 @@ constexpr OptionSpec kServe[] = {
     {"--engine", "transformers", Text::opt_serve_engine, "transformers",
      "vllm|sglang|llama.cpp|ollama|tensorrt-llm|mindie"},
     {"--gpu", "GPU", Text::opt_gpu},
-    {"--gpus", "N", Text::opt_gpus},
+    {"--gpus", "N", Text::opt_serve_gpus},
+    {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
     {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
     {"--used", "SIZE", Text::opt_used},
     {"--alloc-conf", "KEY:VALUE,…", Text::opt_alloc_conf},
@@ -104,6 +105,9 @@ constexpr OptionSpec kServe[] = {
     {"--seq-len", "S", Text::opt_prompt},
     {"--new-tokens", "N", Text::opt_new_tokens},
     {"--dtype", "bf16|fp16|fp32", Text::opt_dtype, "bf16|fp16|fp32|bfloat16|float16|float32|half"},
+    {"--quantization", "FORMAT", Text::opt_serve_quantization},
+    {"--device-map", "auto|balanced|balanced_low_0|sequential", Text::opt_device_map,
+     "auto|balanced|balanced_low_0|sequential"},
     {"--attention", "sdpa|eager", Text::opt_attention, "sdpa|eager", "flash"},
     {"--cache", "dynamic|static", Text::opt_cache, "dynamic|static", "quantized"},
     {"--kernels", "cuda|cuda-traced", Text::opt_kernels, "cuda|cuda-traced"},
@@ -117,7 +121,7 @@ constexpr OptionSpec kServe[] = {
 
 // Those of other engines.
 constexpr std::string_view kServeLater =
-    "--engine-version --input-len --output-len --concurrency --quantization --device-map --sweep --timeline "
+    "--engine-version --input-len --output-len --concurrency --sweep --timeline "
     "--max-model-len --gpu-memory-utilization --kv-cache-memory-bytes --max-num-batched-tokens --max-num-seqs "
     "--kv-cache-dtype --block-size --enforce-eager --enable-prefix-caching --tensor-parallel-size "
     "--pipeline-parallel-size --data-parallel-size --enable-expert-parallel --decode-context-parallel-size "
@@ -169,6 +173,14 @@ constexpr OptionSpec kValidate[] = {
     {"--rows", "N", Text::opt_rows},
 };
 
+constexpr OptionSpec kFit[] = {
+    {"--gpu", "GPU,…", Text::opt_fit_gpu},
+    {"--context", "N", Text::opt_fit_context},
+    {"--dtype", "bf16|fp16|fp32", Text::opt_fit_dtype, "bf16|fp16|fp32"},
+    {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
+    {"--rows", "N", Text::opt_fit_rows},
+};
+
 constexpr OptionSpec kMfu[] = {
     {"--tflops", "X", Text::opt_tflops},
     {"--tokens-per-second", "X", Text::opt_tokens_per_second},
@@ -208,6 +220,7 @@ constexpr OptionSpec kTextbook[] = {
 constexpr CommandSpec kCommands[] = {
     {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
     {"serve", "MODEL", false, Text::cmd_serve, kServe, kServeLater},
+    {"fit", "[MODEL,…]", false, Text::cmd_fit, kFit, ""},
     {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, ""},
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},

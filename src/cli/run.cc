@@ -23,6 +23,7 @@ Command function_of(std::string_view name) {
   if (name == "models") return models_command;
   if (name == "gpus") return gpus_command;
   if (name == "validate") return validate_command;
+  if (name == "fit") return fit_command;
   if (name == "mfu") return mfu_command;
   if (name == "textbook") return textbook_command;
   return name == "replay" ? replay_command : nullptr;

@@ -11,10 +11,13 @@ namespace ullage::cli {
 
 struct ServeAnswer {
   report::Prediction prediction;
-  engines::transformers::ServeRun served;
+  engines::transformers::ServeRun served;  // of several cards the worst's
   memory::AllocatorSettings allocator;
 };
 
 Expected<ServeAnswer> answer_serving(const Arguments& arguments, const Files& files);
+
+// The same where MODEL has been loaded.
+Expected<ServeAnswer> answer_serving(const Arguments& arguments, const LoadedModel& loaded, const Files& files);
 
 }  // namespace ullage::cli

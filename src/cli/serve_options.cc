@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "cli/versions.h"
+#include "model/gguf_mix.h"
+#include "model/quantisation.h"
 
 namespace ullage::cli {
 namespace {
@@ -45,6 +47,62 @@ Expected<hf::ServeOptions> read_options(const Arguments& a, const model::Archite
   return out;
 }
 
+constexpr std::pair<std::string_view, model::BaseFormat> kFormats[] = {
+    {"none", model::BaseFormat::plain}, {"nf4", model::BaseFormat::nf4},   {"nf4-dq", model::BaseFormat::nf4_dq},
+    {"fp4", model::BaseFormat::fp4},    {"int8", model::BaseFormat::int8}, {"gptq", model::BaseFormat::gptq},
+    {"awq", model::BaseFormat::awq}};
+
+std::optional<model::BaseFormat> format_named(std::string_view word) {
+  for (const auto& [name, format] : kFormats) {
+    if (name == word) return format;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(model::BaseFormat format) {
+  for (const auto& [name, known] : kFormats) {
+    if (known == format) return name;
+  }
+  return "none";
+}
+
+// What --quantization names, else what the model's own quantization_config says where it is one of those.
+Expected<void> take_format(const Arguments& a, const LoadedModel& loaded, ServeSetup& setup) {
+  constexpr std::int64_t kBits = 4;
+  constexpr std::int64_t kGroup = 128;
+  if (a.has("--quantization")) {
+    const std::string word = a.text("--quantization");
+    const auto format = format_named(word);
+    if (!format) {
+      if (model::quantisation_named(word) || model::is_gguf_mix(word))
+        return not_in_this_version("--quantization", fmt::format("{} with transformers", word));
+      return fail(ErrorCode::invalid_argument, "--quantization",
+                  fmt::format("'{}' is not one of none, nf4, nf4-dq, fp4, int8, gptq, awq", word.substr(0, 40)));
+    }
+    setup.options.weights = *format;
+    return {};
+  }
+  if (!loaded.quantisation.is_object()) return {};
+  const JsonObject config(loaded.quantisation, "quantization_config");
+  const std::string method = config.string("quant_method", "?").value_or("?");
+  const auto own = model::read_quantisation(config);
+  const model::WeightScheme scheme = own && own->rules.size() == 1 ? own->rules.front().scheme : model::WeightScheme{};
+  const auto format = format_named(scheme.name);
+  const bool packed = scheme.format == model::WeightFormat::gptq || scheme.format == model::WeightFormat::awq;
+  if (!format || (packed && (scheme.bits != kBits || scheme.group != kGroup))) {
+    setup.warnings.push_back({report::Text::warn_serve_quantised, {{"method", method}}});
+    return {};
+  }
+  setup.options.weights = *format;
+  setup.assumptions.push_back({report::Text::assume_own_quantization, {{"method", method}}});
+  return {};
+}
+
+hf::DeviceMap device_map_named(std::string_view word) {
+  if (word == "sequential") return hf::DeviceMap::sequential;
+  return word == "balanced_low_0" ? hf::DeviceMap::balanced_low_0 : hf::DeviceMap::balanced;
+}
+
 std::string name_of(pt::AttentionImpl attention) { return attention == pt::AttentionImpl::eager ? "eager" : "sdpa"; }
 
 std::vector<report::Setting> settings_of(const Arguments& a, const hf::ServeOptions& o) {
@@ -57,6 +115,7 @@ std::vector<report::Setting> settings_of(const Arguments& a, const hf::ServeOpti
                                    {"seq_len", o.seq_len},
                                    {"new_tokens", o.new_tokens},
                                    {"dtype", std::string(ullage::name_of(o.dtype))},
+                                   {"quantization", std::string(name_of(o.weights))},
                                    {"attention", name_of(o.attention)},
                                    {"cache", a.text("--cache", "dynamic")}};
   if (a.has("--alloc-conf")) out.push_back({"alloc_conf", a.text("--alloc-conf")});
@@ -81,16 +140,24 @@ std::vector<report::Message> defaults_of(const Arguments& a, const hf::ServeOpti
 
 }  // namespace
 
-Expected<ServeSetup> resolve_serve_options(const Arguments& arguments, const model::Architecture& architecture) {
+Expected<ServeSetup> resolve_serve_options(const Arguments& arguments, const LoadedModel& loaded) {
+  const model::Architecture& architecture = loaded.architecture;
   const auto known = check_version(arguments, "--torch", kTorchVersion).and_then([&] {
     return check_version(arguments, "--transformers", kTransformersVersion);
   });
   if (!known) return tl::unexpected<Error>(known.error());
   const auto options = read_options(arguments, architecture);
   if (!options) return tl::unexpected<Error>(options.error());
+  ServeSetup out;
+  out.options = *options;
+  if (auto taken = take_format(arguments, loaded, out); !taken) return tl::unexpected<Error>(taken.error());
   const auto allocator = memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf");
   if (!allocator) return tl::unexpected<Error>(allocator.error());
-  ServeSetup out{*options, settings_of(arguments, *options), defaults_of(arguments, *options), {}, *allocator};
+  out.device_map = device_map_named(arguments.text("--device-map", "auto"));
+  out.settings = settings_of(arguments, out.options);
+  std::vector<report::Message> defaults = defaults_of(arguments, out.options);
+  out.assumptions.insert(out.assumptions.begin(), defaults.begin(), defaults.end());
+  out.allocator = *allocator;
   if (architecture.max_positions > 0 && options->cached_tokens() > architecture.max_positions) {
     out.warnings.push_back(
         {report::Text::warn_positions, {{"seq_len", options->cached_tokens()}, {"limit", architecture.max_positions}}});

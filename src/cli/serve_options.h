@@ -4,21 +4,23 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "engines/transformers/options.h"
-#include "model/architecture.h"
+#include "cli/model_source.h"
+#include "engines/transformers/device_map.h"
 #include "report/prediction.h"
 
 namespace ullage::cli {
 
 struct ServeSetup {
   engines::transformers::ServeOptions options;
+  engines::transformers::DeviceMap device_map = engines::transformers::DeviceMap::balanced;
   std::vector<report::Setting> settings;     // every option as resolved
   std::vector<report::Message> assumptions;  // which of them are defaults
   std::vector<report::Message> warnings;
   memory::AllocatorSettings allocator{};
 };
 
-// Fails on versions that are not known and on sizes beyond what can be counted.
-Expected<ServeSetup> resolve_serve_options(const Arguments& arguments, const model::Architecture& architecture);
+// Fails on formats of weights that it does not know, on versions that are not known and on sizes beyond what can be
+// counted.
+Expected<ServeSetup> resolve_serve_options(const Arguments& arguments, const LoadedModel& loaded);
 
 }  // namespace ullage::cli

@@ -101,6 +101,8 @@ enum class Support { no, yes, unknown };
 inline constexpr ComputeCapability kBf16Since{8, 0};
 inline constexpr ComputeCapability kFp8Since{8, 9};
 inline constexpr ComputeCapability kFlashAttention2Since{8, 0};
+// bitsandbytes' LLM.int8(). Source: its installation guide (0.50), table of features and compute capabilities.
+inline constexpr ComputeCapability kInt8WeightsSince{7, 5};
 
 // Without a compute capability, a published rate in the type counts as support.
 Support supports_bf16(const Gpu& gpu);

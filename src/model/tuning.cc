@@ -349,7 +349,8 @@ Expected<TuningPlan> check_packed(const Architecture& architecture, TuningPlan p
 }  // namespace
 
 Expected<TuningPlan> plan_tuning(const Architecture& architecture, const Tuning& tuning) {
-  if (tuning.tuner == Tuner::none && tuning.frozen.empty() && !tuning.marked) return plan_all(architecture);
+  const bool plain = tuning.base == BaseFormat::plain;
+  if (tuning.tuner == Tuner::none && tuning.frozen.empty() && !tuning.marked && plain) return plan_all(architecture);
   std::vector<std::string> targets = tuning.targets;
   if (targets.empty()) targets = default_targets(architecture.family, tuning.tuner);
   if (targets.empty() && tuning.tuner != Tuner::none && !adds_tokens(tuning.tuner)) {

@@ -18,7 +18,9 @@ class Chooser {
     const auto one = first_fit(1, 1);
     if (one) out.push_back(*one);
     if (!error_ && (!one || !one->setup.quantization.empty())) {
-      if (const auto several = first_fit(2, kMostCards)) out.push_back(*several);
+      const auto several = first_fit(2, kMostCards);
+      if (!one && several && several->setup.quantization.empty()) add_fewer(several->setup.cards, out);
+      if (several) out.push_back(*several);
     }
     if (error_) return tl::unexpected<Error>(*error_);
     if (!ran_ && refused_) return tl::unexpected<Error>(*refused_);
@@ -26,6 +28,20 @@ class Chooser {
   }
 
  private:
+  // Fewer cards than the weights as they are need.
+  void add_fewer(std::int64_t than, std::vector<FitChoice>& out) {
+    for (std::int64_t cards = 2; cards < than && !error_; cards *= 2) {
+      for (const std::string_view quantization : kQuantizations) {
+        if (quantization.empty()) continue;
+        const FitSetup setup{quantization, cards};
+        const Largest context = largest(setup);
+        if (context.size == 0) continue;
+        out.push_back({setup, context});
+        return;
+      }
+    }
+  }
+
   // Fewer cards count less than more bits: all counts of cards are tried before the next quantisation.
   std::optional<FitChoice> first_fit(std::int64_t fewest, std::int64_t most) {
     for (const std::string_view quantization : kQuantizations) {

@@ -30,7 +30,8 @@ struct FitRange {
 };
 
 // The first set-up on one card that fits, weights of more bits first; and, where that quantises or there is none, the
-// fewest cards that take the weights as they are, or quantised where even kMostCards do not. Empty: nothing fits.
+// fewest cards that take the weights as they are, or quantised where even kMostCards do not; in front of the former,
+// where not even one card's quantised weights fit, the fewest cards that take them quantised. Empty: nothing fits.
 // A set-up that cannot be run (ErrorCode::unsupported) is passed over; if none can be, that is the error.
 Expected<std::vector<FitChoice>> choose_fits(const FitRange& range, const FitHeadroom& headroom);
 

@@ -42,6 +42,19 @@ class Search {
   const Headroom& headroom_;
 };
 
+// Until the next size after the one that fits does not.
+void close_in(Search& search, Try& fits, Try& fails) {
+  bool halve = false;
+  while (fails.size - fits.size > 1) {
+    const std::int64_t width = fails.size - fits.size;
+    const std::int64_t size = halve ? fits.size + width / 2 : Search::between(fits, fails, fits.size, fails.size);
+    const Try tried = search.run(size);
+    (tried.left >= 0 ? fits : fails) = tried;
+    // A line that cuts off little lies badly; the next cut is through the middle.
+    halve = fails.size - fits.size > width / 2;
+  }
+}
+
 }  // namespace
 
 Expected<Largest> find_largest(std::int64_t from, std::int64_t to, const Headroom& headroom) {
@@ -58,15 +71,27 @@ Expected<Largest> find_largest(std::int64_t from, std::int64_t to, const Headroo
     const Try tried = search.run(size);
     (tried.left >= 0 ? fits : fails) = tried;
   }
-  bool halve = false;
-  while (fails.size - fits.size > 1) {
-    const std::int64_t width = fails.size - fits.size;
-    const std::int64_t size = halve ? fits.size + width / 2 : Search::between(fits, fails, fits.size, fails.size);
-    const Try tried = search.run(size);
-    (tried.left >= 0 ? fits : fails) = tried;
-    // A line that cuts off little lies badly; the next cut is through the middle.
-    halve = fails.size - fits.size > width / 2;
+  close_in(search, fits, fails);
+  return Largest{fits.size, fits.size == to, search.tried};
+}
+
+Largest find_largest_near(std::int64_t guess, std::int64_t from, std::int64_t to, const Headroom& headroom) {
+  Search search(headroom);
+  Try at = search.run(std::clamp(guess, from, to));
+  const bool up = at.left >= 0;
+  Try fits = at;
+  Try fails = at;
+  // A step is a small part of the way, so that a good guess is soon enclosed.
+  constexpr std::int64_t kParts = 64;
+  for (std::int64_t step = std::max<std::int64_t>(1, at.size / kParts);; step *= 2) {
+    if (up ? at.size >= to : at.size <= from) break;
+    at = search.run(up ? std::min(to, at.size + step) : std::max(from, at.size - step));
+    (at.left >= 0 ? fits : fails) = at;
+    if ((at.left >= 0) != up) break;
   }
+  if (fits.left < 0) return Largest{0, false, search.tried};
+  if (fails.left >= 0) return Largest{fits.size, true, search.tried};
+  close_in(search, fits, fails);
   return Largest{fits.size, fits.size == to, search.tried};
 }
 

@@ -23,4 +23,8 @@ struct Largest {
 // as one with more elements than can be counted, does not fit; that the first cannot be run is an error.
 Expected<Largest> find_largest(std::int64_t from, std::int64_t to, const Headroom& headroom);
 
+// The same where something tells already about where the size is: tries there first and goes outwards from it in steps
+// that double. Nothing is tried below `from`; size 0: not even that fits, or could be run.
+Largest find_largest_near(std::int64_t guess, std::int64_t from, std::int64_t to, const Headroom& headroom);
+
 }  // namespace ullage::plan

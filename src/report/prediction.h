@@ -134,6 +134,17 @@ struct Host {
   Message rule;
 };
 
+// One card of several, or one process of several.
+struct RankLine {
+  std::string name;  // "cuda:0"
+  std::string gpu;   // the catalogue's id; empty: a card without limit
+  std::optional<std::int64_t> usable_bytes;
+  Peak peak;
+  std::vector<ComponentLine> components;
+  Fit fit;
+  std::vector<std::string> modules;  // that live there: "model.layers.0-39"
+};
+
 // What an engine that serves has beside its peak, on each card.
 struct ServeFacts {
   std::int64_t weights_bytes = 0;  // with the model's buffers
@@ -154,6 +165,9 @@ struct Prediction {
   std::vector<PhaseLine> phases;          // only those that the step reaches
   std::vector<PartLine> parts;            // at the peak, largest first; they add up to peak.allocated_bytes
   std::vector<LayerLine> layers;          // the same bytes by layer
+  std::vector<RankLine> ranks;            // where there are several: what stands above is of the worst of them
+  std::size_t worst_rank = 0;
+  std::optional<std::int64_t> total_process_bytes;  // over all of them
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
   std::optional<ServeFacts> serve;   // of `serve`

@@ -174,6 +174,22 @@ Json advice_json(const std::optional<std::vector<AdviceLine>>& advice) {
   return out;
 }
 
+Json ranks_json(const std::vector<RankLine>& ranks) {
+  if (ranks.empty()) return nullptr;
+  Json out = Json::array();
+  for (const RankLine& rank : ranks) {
+    out.push_back({{"name", rank.name},
+                   {"gpu", rank.gpu},
+                   {"usable_bytes", or_null(rank.usable_bytes)},
+                   {"peak", peak_json(rank.peak)},
+                   {"components", components_json(rank.components)},
+                   {"fits", or_null(rank.fit.fits)},
+                   {"headroom_bytes", or_null(rank.fit.headroom_bytes)},
+                   {"modules", rank.modules}});
+  }
+  return out;
+}
+
 Json host_json(const std::optional<Host>& host) {
   if (!host) return nullptr;
   return {{"peak_bytes", host->peak_bytes}, {"pinned_bytes", nullptr}, {"load_peak_bytes", host->load_peak_bytes}};
@@ -198,14 +214,14 @@ Json prediction_document(const Prediction& p) {
   out["largest"] = largest_json(p.parts);
   out["layers"] = layers_json(p.layers);
   out["work"] = work_json(p.work);
-  out["ranks"] = nullptr;
+  out["ranks"] = ranks_json(p.ranks);
   out["host"] = host_json(p.host);
   out["fits"] = or_null(p.fit.fits);
   out["fits_certain"] = or_null(p.fit.certain);
   out["headroom_bytes"] = or_null(p.fit.headroom_bytes);
   out["headroom_at_most_bytes"] = or_null(p.fit.headroom_at_most_bytes);
   out["out_of_memory"] = full_json(p.full);
-  out["totals"] = {{"process_bytes", or_null(p.peak.process_bytes)}};
+  out["totals"] = {{"process_bytes", p.ranks.empty() ? or_null(p.peak.process_bytes) : or_null(p.total_process_bytes)}};
   out["speed"] = nullptr;
   out["advice"] = advice_json(p.advice);
   if (!p.textbook.empty()) out["textbook"] = textbook_lines_json(p.textbook);

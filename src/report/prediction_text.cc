@@ -70,6 +70,24 @@ void write_rule(TextPage& page, const Why& why) {
   page.paragraph(page.toned(page.say(why.rule) + (values.empty() ? "" : ": " + values), Tone::faint), 6);
 }
 
+// "  cuda:0   20.41 GiB of 23.64 GiB   model.embed_tokens, model.layers.0-39"
+void write_ranks(TextPage& page, const Prediction& p) {
+  if (p.ranks.empty()) return;
+  page.heading(Text::heading_ranks);
+  for (const RankLine& rank : p.ranks) {
+    const std::int64_t bytes = rank.peak.process_bytes.value_or(rank.peak.allocated_bytes);
+    const bool fails = rank.fit.fits == false;
+    page.line("  " + pad_right(rank.name, 8) +
+              page.toned(pad_left(page.bytes(bytes), page.bytes_width()), fails ? Tone::bad : Tone::plain) +
+              (rank.usable_bytes ? page.say(Message{Text::rank_of_usable, {{"usable", Bytes{*rank.usable_bytes}}}})
+                                 : std::string()) +
+              (rank.gpu.empty() ? "" : "  " + rank.gpu));
+    std::string modules;
+    for (const std::string& module : rank.modules) modules += (modules.empty() ? "" : ", ") + module;
+    page.paragraph(page.toned(modules, Tone::faint), 6);
+  }
+}
+
 void write_components(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_components);
   std::size_t width = 0;
@@ -208,6 +226,7 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
   page.line();
   page.line(page.toned(wrap(page.say(verdict_of(p)), style.columns, 0), verdict_tone(p)));
   write_peak(page, p);
+  write_ranks(page, p);
   write_components(page, p);
   write_phases(page, p);
   write_host(page, p);

@@ -240,9 +240,10 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   if (const auto attention = attention_of(question)) out.push_back({Text::assume_attention, {{"kernel", *attention}}});
   add_optimizer(out, question.options.optimizer);
   const model::BaseFormat base = question.options.tuning.base;
+  const Text packed = question.options.packed_kernel ? Text::assume_packed_kernel : Text::assume_packed;
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
-  else if (base == model::BaseFormat::gptq) out.push_back({Text::assume_packed, {{"format", std::string("GPTQ")}}});
-  else if (base == model::BaseFormat::awq) out.push_back({Text::assume_packed, {{"format", std::string("AWQ")}}});
+  else if (base == model::BaseFormat::gptq) out.push_back({packed, {{"format", std::string("GPTQ")}}});
+  else if (base == model::BaseFormat::awq) out.push_back({packed, {{"format", std::string("AWQ")}}});
   else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
   if (const auto run = experts_run(question.architecture)) {
     out.push_back({text_of(*run), {}});

@@ -150,6 +150,12 @@ Tensor matmul_4bit(Tensor x_in, const FourBitWeight& weight, Tensor bias_in) {
   return record.finish(std::move(out));
 }
 
+Tensor matmul_packed(Tensor x_in, const PackedWeight& weight) {
+  const Tensor x = std::move(x_in);
+  const Tensor flat = contiguous(x);
+  return product(x.context(), with_last(x.sizes(), weight.shape[0]), x.size(-1), x.dtype());
+}
+
 Tensor matmul_8bit(Tensor x_in, const EightBitWeight& weight, Tensor bias_in) {
   const Tensor x = std::move(x_in);
   const Tensor bias = std::move(bias_in);

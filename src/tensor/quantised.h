@@ -56,6 +56,10 @@ Tensor matmul_4bit(Tensor x, const FourBitWeight& weight, Tensor bias);
 // No feature is taken for an outlier: which are, only the data knows.
 Tensor matmul_8bit(Tensor x, const EightBitWeight& weight, Tensor bias);
 
+// The same by a kernel that unpacks what it multiplies (GPTQModel's Marlin, nn_modules/qlinear/marlin.py): nothing but
+// the result is made, and a bias is added to that in place. For inference alone.
+Tensor matmul_packed(Tensor x, const PackedWeight& weight);
+
 // [in, out] in half precision: GPTQ's in its scales' type, AWQ's in `dtype`.
 Tensor unpacked(const PackedWeight& weight, DType dtype);
 // x += bias, recorded, where x is a view and the bias has no gradient.

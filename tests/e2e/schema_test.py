@@ -34,6 +34,15 @@ CALLS = {
         ["serve", LLAMA],
         ["serve", LLAMA, "--gpu", "t4", "--batch", "8", "--new-tokens", "1", "--dtype", "fp16"],
         ["serve", LLAMA, "--engine", "transformers", "--cache", "static", "--attention", "eager"],
+        ["serve", LLAMA, "--gpu", "2xrtx-4090", "--quantization", "nf4"],
+        ["serve", LLAMA, "--gpus", "3", "--device-map", "sequential"],
+        ["serve", "Qwen/Qwen3-30B-A3B", "--gpu", "rtx-4090,rtx-3090", "--quantization", "int8", "--seq-len", "128"],
+    ],
+    "fit": [
+        ["fit", "7B", "--gpu", "rtx-4070,t4"],
+        ["fit", "70B", "--gpu", "gtx-1060-6gb"],
+        ["fit", "--gpu", "h100", "--rows", "3"],
+        ["fit", "1B", "--rows", "2", "--context", "8192", "--dtype", "fp32"],
     ],
     "inspect": [
         ["inspect", LLAMA],

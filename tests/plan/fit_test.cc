@@ -53,6 +53,17 @@ TEST(Fit, QuantisesOnSeveralCardsWhereNothingElseHelps) {
   EXPECT_EQ(chosen[0].setup.cards, 8);
 }
 
+TEST(Fit, NamesFewerCardsThatTakeQuantisedWeightsWhereOneDoesNot) {
+  const auto chosen = choose(30);
+  ASSERT_EQ(chosen.size(), 2U);
+  EXPECT_EQ(chosen[0].setup.quantization, "nf4");
+  EXPECT_EQ(chosen[0].setup.cards, 2);
+  EXPECT_EQ(chosen[0].context.size, 26);  // 2 · 30 + 1 - 35
+  EXPECT_EQ(chosen[1].setup.quantization, "");
+  EXPECT_EQ(chosen[1].setup.cards, 4);
+  EXPECT_EQ(chosen[1].context.size, 23);  // 4 · 30 + 3 - 100
+}
+
 TEST(Fit, MayBeImpossible) { EXPECT_TRUE(choose(2).empty()); }
 
 TEST(Fit, PassesOverWhatCannotBeRun) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "engines/pytorch/reserve.h"
+#include "fit_driver.h"
 #include "memory/timeline_replay.h"
 #include "model/catalogue.h"
 #include "model/family.h"
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--steps") == 0) {
     return ullage::drive(std::atoll(argv[2]), ullage::how_of(argc < 4 ? "" : argv[3]));
   }
+  if (argc > 2 && std::strcmp(argv[1], "--fits") == 0) return ullage::drive_fits(std::atoll(argv[2]));
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -72,6 +72,7 @@ struct TrainOptions {
   bool grad_scaler = false;
   bool hf_trainer = false;         // the loop is that of transformers' Trainer
   std::int64_t llama_adapter = 0;  // version of LLaMA-Adapter that another code base trains; 0: none
+  bool packed_kernel = false;      // GPTQ's and AWQ's products unpack weights inside of a kernel, as engines do
   bool compile = false;            // torch.compile, of what the code base compiles
   const Choices* code = nullptr;   // whose module code runs; null: the transformers library's
 

@@ -19,6 +19,7 @@ struct ServeOptions {
   DType dtype = DType::bf16;
   pytorch::AttentionImpl attention = pytorch::AttentionImpl::sdpa;
   CacheKind cache = CacheKind::dynamic;
+  model::BaseFormat weights = model::BaseFormat::plain;  // of linear layers but the head
 
   // The last token that is generated is never put in.
   std::int64_t cached_tokens() const { return seq_len + new_tokens - 1; }

@@ -315,6 +315,8 @@ pytorch::TrainOptions module_options(const ServeOptions& options) {
   out.seq_len = options.seq_len;
   out.dtype = options.dtype;
   out.attention = options.attention;
+  out.tuning.base = options.weights;
+  out.packed_kernel = true;
   out.optimizer = pytorch::Optimizer::none;
   out.loss = pytorch::Loss::none;
   out.step = pytorch::Step::forward;
@@ -343,10 +345,20 @@ std::int64_t kept_bytes_per_token(const model::Architecture& architecture, const
   return elements * size_of(options.dtype);
 }
 
+bool serves(std::string_view family) {
+  return std::find(kRecorded.begin(), kRecorded.end(), family) != kRecorded.end();
+}
+
 Expected<void> check_served(const model::Architecture& architecture) {
-  if (std::find(kRecorded.begin(), kRecorded.end(), architecture.family) != kRecorded.end()) return {};
+  if (serves(architecture.family)) return {};
   return fail(ErrorCode::unsupported, "--engine",
               fmt::format("generation by transformers' {} is not in this version", architecture.family));
+}
+
+Expected<model::TuningPlan> plan_weights(const model::Architecture& architecture, const ServeOptions& options) {
+  auto plan = model::plan_tuning(architecture, module_options(options).tuning);
+  if (!plan && plan.error().where == "--quantize-base") plan.error().where = "--quantization";
+  return plan;
 }
 
 Expected<ServeRun> run_generation(const model::Architecture& given, const ServeOptions& options,
@@ -355,7 +367,7 @@ Expected<ServeRun> run_generation(const model::Architecture& given, const ServeO
   if (family == nullptr) return fail(ErrorCode::unsupported, given.family, "no forward pass is known for this family");
   if (auto checked = check(given, options); !checked) return tl::unexpected<Error>(checked.error());
   const model::Architecture architecture = evaluated(given);
-  const auto plan = model::plan_tuning(architecture, {});
+  const auto plan = plan_weights(architecture, options);
   if (!plan) return tl::unexpected<Error>(plan.error());
   return Generation(architecture, *family, *plan, options, most_steps).run();
 }

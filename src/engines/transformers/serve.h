@@ -29,7 +29,11 @@ void add_workspace(ServeRun& served, std::int64_t bytes);
 // read them.
 std::int64_t kept_bytes_per_token(const model::Architecture& architecture, const ServeOptions& options);
 
-// Whether the family's generation was recorded.
+// How each parameter is held: which are quantised. Fails where a weight does not fill the format's groups.
+Expected<model::TuningPlan> plan_weights(const model::Architecture& architecture, const ServeOptions& options);
+
+// Whether generation of a family, by its model_type, was recorded.
+bool serves(std::string_view family);
 Expected<void> check_served(const model::Architecture& architecture);
 
 }  // namespace ullage::engines::transformers
