@@ -10,6 +10,7 @@
 #include "model/families/outline_hybrid.h"
 #include "model/families/outline_latent.h"
 #include "model/families/outline_vision.h"
+#include "model/families/t5.h"
 #include "model/family.h"
 #include "model/limits.h"
 
@@ -20,6 +21,7 @@ constexpr std::array kOutlines{
     Outline{"PanguEmbedded", outline_pangu_embedded},
     Outline{"albert", outline_albert},
     Outline{"bamba", outline_bamba},
+    Outline{"bitnet", outline_bitnet},
     Outline{"blip", outline_blip},
     Outline{"clip_text_model", outline_clip_text},
     Outline{"dbrx", outline_dbrx},
@@ -74,6 +76,7 @@ constexpr std::array kOutlines{
     Outline{"qwen3_5_text", outline_qwen3_5_text},
     Outline{"qwen3_next", outline_qwen3_next},
     Outline{"step3p7", outline_step3p7},
+    Outline{"t5", outline_t5},
     Outline{"wavlm", outline_wavlm},
     Outline{"xlm-roberta", outline_xlm_roberta},
 };

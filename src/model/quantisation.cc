@@ -72,7 +72,9 @@ Expected<Quantisation> read_fp8(const JsonObject& config) {
     scheme.block_rows = scheme.block_columns = 0;
   }
   scheme.static_inputs = config.string("activation_scheme", "dynamic").value_or("") == "static";
-  return read_patterns(config, "modules_to_not_convert").map([&](NamePatterns ignored) {
+  // ignored_layers: as vLLM's fp8 configuration calls them.
+  const char* key = config.has("ignored_layers") ? "ignored_layers" : "modules_to_not_convert";
+  return read_patterns(config, key).map([&](NamePatterns ignored) {
     Quantisation out = with("fp8", std::move(scheme));
     out.ignored = std::move(ignored);
     return out;

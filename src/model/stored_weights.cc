@@ -94,7 +94,15 @@ class Storing {
     return nullptr;
   }
 
+  // T5PreTrainedModel._keep_in_fp32_modules, which transformers' quantizer_bnb_4bit.py and _8bit.py spare.
+  bool stays_fp32(const std::string& name) const {
+    return arch_.family == "t5" && quantisation_.name == "bitsandbytes" && name.ends_with(".wo.weight");
+  }
+
   void add_linear(const LayerKind* kind, const Parameter& parameter, const std::string& name) {
+    if (stays_fp32(name))
+      return push(name, std::string(name_of(DType::f32)), parameter.elements(), 1,
+                  {plain_part("", parameter.elements(), DType::f32)});
     if (is_spared(kind, parameter)) return add_plain(parameter, name);
     add_matrix(parameter, name);
   }

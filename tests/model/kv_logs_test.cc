@@ -62,7 +62,7 @@ TokenCache on_one_card(TokenCache cache, std::int64_t tensor_parallel) {
 TEST(KvLogs, BlocksOfVllmAndSglangHoldWhatTheyPrint) {
   int counted = 0;
   for (const Json& row : rows()) {
-    if (row["engine"] != "vllm" && row["engine"] != "sglang") continue;
+    if ((row["engine"] != "vllm" && row["engine"] != "sglang") || !row.contains("bytes")) continue;
     const std::vector<CacheLine> lines = cache_lines(architecture_of(row));
     ASSERT_FALSE(lines.empty()) << model_of(row);
     const CacheType kept = type(row["type"]);
@@ -77,7 +77,30 @@ TEST(KvLogs, BlocksOfVllmAndSglangHoldWhatTheyPrint) {
     EXPECT_GT((blocks + 1) * block, bytes - precision) << model_of(row) << " " << row["source"];
     ++counted;
   }
-  EXPECT_GE(counted, 40);
+  EXPECT_GE(counted, 41);
+}
+
+// Where layers keep keys and values and others a state, vLLM lengthens the block, in steps of 16 tokens, until a page
+// holds the state of one layer (vllm/model_executor/models/config.py, HybridAttentionMambaModelConfig).
+TEST(KvLogs, BlocksOfHybridsHoldAState) {
+  constexpr std::int64_t kStep = 16;
+  int counted = 0;
+  for (const Json& row : rows()) {
+    if (!row.value("raised", false)) continue;
+    const std::vector<CacheLine> lines = cache_lines(architecture_of(row));
+    const auto keeps = std::find_if(lines.begin(), lines.end(), [](const CacheLine& line) { return line.tokens; });
+    const auto recurs = std::find_if(lines.begin(), lines.end(), [](const CacheLine& line) { return line.state; });
+    ASSERT_TRUE(keeps != lines.end() && recurs != lines.end()) << model_of(row);
+    const CacheType kept = type(row["type"]);
+    const std::int64_t cards = row["tensor_parallel"];
+    const std::int64_t of_token = entry_bytes(on_one_card(*keeps->tokens, cards), {kept, kept, DType::bf16});
+    const std::int64_t of_state = state_bytes(*recurs->state, {kept, kept, DType::bf16}) / cards;
+    const std::int64_t steps = (of_state + of_token * kStep - 1) / (of_token * kStep);
+    EXPECT_EQ(steps * kStep, row["block_size"].get<std::int64_t>()) << row["source"];
+    EXPECT_EQ(integer(row, "tokens_of_whole_blocks", 0) % (steps * kStep), 0) << row["source"];
+    ++counted;
+  }
+  EXPECT_GE(counted, 3);
 }
 
 // What llama.cpp keeps of a token: latent vectors, or (before it knew them, and where it is told not to) the heads'
@@ -119,7 +142,8 @@ TEST(KvLogs, CellsOfLlamaCppHoldWhatItPrints) {
     for (const std::int64_t of_device : row["precision"]) precision += of_device;
     std::int64_t ours = 0;
     for (const CacheLine& line : lines) {
-      if (line.tokens) ours += line.layers * layer_bytes(row, kept_by_llama_cpp(architecture, *line.tokens, row));
+      const std::int64_t layers = line.layers + integer(row, "predicting_layers", 0);
+      if (line.tokens) ours += layers * layer_bytes(row, kept_by_llama_cpp(architecture, *line.tokens, row));
     }
     // Where not all cards are printed, the part is one of whole layers.
     if (row.value("some_layers", false)) {
@@ -129,7 +153,7 @@ TEST(KvLogs, CellsOfLlamaCppHoldWhatItPrints) {
     EXPECT_LE(std::abs(bytes - ours), precision) << model_of(row) << " " << row["source"];
     ++counted;
   }
-  EXPECT_GE(counted, 30);
+  EXPECT_GE(counted, 36);
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ TEST(StoredWeights, HaveTheBytesOfPublishedCheckpoints) {
       {"Qwen/Qwen-7B-Chat-Int4", 5860564992, DType::f16},
       {"mlx-community/Qwen3-14B-4bit", 8307783680, DType::bf16},
       {"allenai/Molmo-7B-D-0924-nf4", 6661964712, DType::f16},
+      {"black-forest-labs/FLUX.1-schnell/text_encoder_2", 6328582592, DType::f16},
   };
   for (const Row& row : kRows) {
     const Stored have = stored(row.model, "", row.dtype);

@@ -1,6 +1,6 @@
-// Sources: transformers' models/dbrx; the code published beside the weights of InternLM 1 and 3, MiMo and MiMo V2,
-// MiniCPM, Nemotron Super, Orion and openPangu. transformers 5.12 gives the router of dbrx the experts' inner width;
-// the published checkpoint has the layer's.
+// Sources: transformers' models/{bitnet,dbrx}; the code published beside the weights of InternLM 1 and 3, MiMo and MiMo
+// V2, MiniCPM, Nemotron Super, Orion and openPangu. transformers 5.12 gives the router of dbrx the experts' inner
+// width; the published checkpoint has the layer's.
 #include "model/families/outline_decoders.h"
 
 #include <fmt/core.h>
@@ -19,13 +19,16 @@ struct Variant {
   NormKind norm = NormKind::rms;
   std::int64_t predicted = 0;  // layers that predict tokens further ahead (MiMo)
   bool stores_rotary = false;  // checkpoints hold each layer's frequencies
+  bool inner_norms = false;    // of what attention gives and of the feed-forward part's width (BitNet)
 };
 
 LayerKind llama_like(const DecoderConfig& c, const OutlineTraits& traits, const Variant& variant) {
   LayerKind layer = outline_layer(c, traits);
   ParameterList p(layer.parameters, true);
   add_attention(p, layer.attention, "self_attn.", projections_of(c));
+  if (variant.inner_norms) p.rms_norm("self_attn.attn_sub_norm", width(c.hidden));
   add_gated_mlp(p, layer, c);
+  if (variant.inner_norms) p.rms_norm("mlp.ffn_sub_norm", ffn_width(c.intermediate));
   add_norms(p, layer, c, variant.norm);
   if (variant.stores_rotary) add_stored_buffer(layer, "self_attn.rotary_emb.inv_freq", {c.head_dim / 2});
   return layer;
@@ -57,6 +60,20 @@ Expected<Architecture> like_llama(const Fields& fields, DecoderConfig c, std::st
 }
 
 }  // namespace
+
+// The weights as they are trained: what stores them in less than two bits is a format of its own.
+Expected<Architecture> outline_bitnet(const JsonObject& config) {
+  Fields fields(config);
+  DecoderConfig c = read_sizes(fields, {.vocab = 128256,
+                                        .hidden = 2560,
+                                        .intermediate = 6912,
+                                        .layers = 30,
+                                        .heads = 20,
+                                        .kv_heads = 5,
+                                        .max_positions = 2048});
+  read_attention_bias(fields, c);
+  return like_llama(fields, std::move(c), "bitnet", {.inner_norms = true});
+}
 
 Expected<Architecture> outline_internlm(const JsonObject& config) {
   Fields fields(config);

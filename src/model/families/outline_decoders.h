@@ -6,6 +6,7 @@
 
 namespace ullage::model {
 
+Expected<Architecture> outline_bitnet(const JsonObject& config);
 Expected<Architecture> outline_dbrx(const JsonObject& config);
 Expected<Architecture> outline_internlm(const JsonObject& config);
 Expected<Architecture> outline_internlm3(const JsonObject& config);

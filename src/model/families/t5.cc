@@ -135,7 +135,7 @@ void add_stack(Architecture& arch, const T5Config& c, bool decodes, std::int64_t
   }
 }
 
-Architecture network(const T5Config& c) {
+Architecture encoder(const T5Config& c) {
   Architecture arch;
   arch.family = "t5";
   arch.vocab = c.vocab;
@@ -144,22 +144,34 @@ Architecture network(const T5Config& c) {
   arch.encoder_prefix = "encoder.block.";
   arch.layer_prefix = "decoder.block.";
   arch.embedding_dropout = c.dropout;
-  arch.logits = c.scales_output ? LogitForm::multiplied : LogitForm::plain;
   add_stack(arch, c, false, c.encoder_layers);
-  add_stack(arch, c, true, c.decoder_layers);
   const Dimension vocab = axis(Axis::vocab, c.vocab);
   const Dimension hidden = axis(Axis::hidden, c.hidden);
   ParameterList p(arch.parameters, false);
   const Embedding shared = p.embedding("shared", vocab, hidden);
   arch.embedding = p.embedding("encoder.embed_tokens", vocab, hidden);
+  arch.parameters[static_cast<std::size_t>(arch.embedding.weight.index)].tied_to = shared.weight.index;
   arch.encoder_at = arch.parameters.size();
   arch.final_norm = norm_module(p, "encoder.final_layer_norm", c);
+  arch.layers_at = arch.parameters.size();
+  return arch;
+}
+
+Architecture network(const T5Config& c) {
+  Architecture arch = encoder(c);
+  arch.logits = c.scales_output ? LogitForm::multiplied : LogitForm::plain;
+  add_stack(arch, c, true, c.decoder_layers);
+  const Dimension vocab = axis(Axis::vocab, c.vocab);
+  const Dimension hidden = axis(Axis::hidden, c.hidden);
+  ParameterList p(arch.parameters, false);
   arch.decoder.embedding = p.embedding("decoder.embed_tokens", vocab, hidden);
   arch.layers_at = arch.parameters.size();
   arch.decoder.final_norm = norm_module(p, "decoder.final_layer_norm", c);
   arch.head = p.linear("lm_head", hidden, vocab, false);
-  for (const ParameterRef ref : {arch.embedding.weight, arch.decoder.embedding.weight, arch.head.weight})
-    arch.parameters[static_cast<std::size_t>(ref.index)].tied_to = shared.weight.index;
+  const std::optional<std::int32_t> shared =
+      arch.parameters[static_cast<std::size_t>(arch.embedding.weight.index)].tied_to;
+  for (const ParameterRef ref : {arch.decoder.embedding.weight, arch.head.weight})
+    arch.parameters[static_cast<std::size_t>(ref.index)].tied_to = shared;
   return arch;
 }
 
@@ -394,6 +406,15 @@ Expected<Architecture> build_t5(const JsonObject& config) {
   Fields fields(config);
   const T5Config c = read(fields);
   return finish(fields, c).map(network);
+}
+
+Expected<Architecture> outline_t5(const JsonObject& config) {
+  const auto names = config.strings("architectures");
+  const bool encodes = names && std::find(names->begin(), names->end(), "T5EncoderModel") != names->end();
+  if (!encodes) return build_t5(config);
+  Fields fields(config);
+  const T5Config c = read(fields);
+  return finish(fields, c).map(encoder);
 }
 
 Output forward_t5(Modules& m, const Architecture& arch, Batch batch) {
