@@ -9,6 +9,7 @@
 #include "data/engines_vllm.h"
 #include "engines/vllm/budget.h"
 #include "engines/vllm/rules.h"
+#include "engines/vllm/words.h"
 #include "hardware/catalogue.h"
 #include "model/catalogue.h"
 #include "model/family.h"
@@ -118,8 +119,8 @@ TEST(Weights, AreThoseThatTheLogNames) {
     Options options;
     options.dtype = parse_dtype(row.dtype).value();
     options.tensor_parallel_size = row.tp;
-    const RankWeights weights = rank_weights(
-        architecture, options, pipeline_stages(architecture.layer_count(), 1).front(), unquantised(options));
+    const RankWeights weights =
+        rank_weights(architecture, options, pipeline_stages(architecture.layer_count(), 1).front(), nullptr);
     EXPECT_NEAR(static_cast<double>(weights.bytes()) / static_cast<double>(kGiB), row.gib, 0.01 * row.gib) << row.model;
   }
 }
@@ -161,12 +162,18 @@ TEST(Start, SharesAnH100OutAsItsLogSays) {
   options.max_model_len = 8192;
   options.max_num_batched_tokens = 8192;
   options.max_num_seqs = 1024;
-  const auto budget = start(architecture_of("meta-llama/Llama-3.1-8B"), options, *card, 0, unquantised(options));
+  const auto budget = start(architecture_of("meta-llama/Llama-3.1-8B"), options, &*card, 0, nullptr);
   ASSERT_TRUE(budget) << to_string(budget.error());
-  const double pool = static_cast<double>(budget->pool_bytes) / static_cast<double>(kGiB);
+  const double pool = static_cast<double>(budget->middle.pool_bytes) / static_cast<double>(kGiB);
   EXPECT_NEAR(pool, 58.11, 0.03);
-  EXPECT_NEAR(static_cast<double>(budget->stages[0].peak.bytes()) / static_cast<double>(kGiB), 1.89, 0.02);
-  EXPECT_EQ(budget->outcome, Outcome::starts);
+  EXPECT_NEAR(static_cast<double>(budget->tightest().peak.bytes()) / static_cast<double>(kGiB), 1.89, 0.02);
+  EXPECT_EQ(budget->middle.outcome, Outcome::starts);
+  EXPECT_LE(budget->process().low, budget->process().middle);
+  EXPECT_LE(budget->process().middle, budget->process().high);
+  EXPECT_TRUE(refusal(*budget, options, 0).empty());
+  ASSERT_EQ(log_lines(*budget, options).size(), 2U);
+  // The log's own line is "Maximum concurrency for 8,192 tokens per request: 58.11x"; the pool may differ in a digit.
+  EXPECT_EQ(log_lines(*budget, options)[1].substr(0, 51), "Maximum concurrency for 8,192 tokens per request: 5");
 }
 
 TEST(Start, RefusesWhatCannotHoldOneRequest) {
@@ -177,9 +184,10 @@ TEST(Start, RefusesWhatCannotHoldOneRequest) {
   options.version = {0, 6, 4};
   options.kv_cache_dtype = model::cache_type(DType::bf16);
   options.max_model_len = options.max_num_batched_tokens = 29000;
-  const auto budget = start(architecture_of("meta-llama/Llama-3.1-8B"), options, *card, 0, unquantised(options));
+  const auto budget = start(architecture_of("meta-llama/Llama-3.1-8B"), options, &*card, 0, nullptr);
   ASSERT_TRUE(budget) << to_string(budget.error());
-  EXPECT_EQ(budget->outcome, Outcome::too_few_blocks);
+  EXPECT_EQ(budget->middle.outcome, Outcome::too_few_blocks);
+  EXPECT_EQ(refusal(*budget, options, 0).substr(0, 48), "The model's max seq len (29000) is larger than t");
 }
 
 TEST(Rules, HaveNamesOfTheirOwnARangeAndASource) {

@@ -8,73 +8,153 @@
 namespace ullage::engines::vllm {
 namespace {
 
-Span span_of(const Rule& rule) { return {gib(rule.low), gib(rule.value), gib(rule.high)}; }
-
 bool keeps_states(const CachePlan& plan) {
   return std::any_of(plan.groups.begin(), plan.groups.end(),
                      [](const CacheGroup& group) { return group.spec.use == CacheUse::state; });
 }
 
-Outcome outcome_of(const Budget& budget, const Options& options, std::int64_t used_bytes) {
-  const CachePlan& plan = budget.stages[budget.tightest].cache;
-  const std::int64_t free_bytes = budget.total_bytes - used_bytes - budget.context.middle;
-  if (is_v1(options.version) && !options.kv_cache_memory_bytes && free_bytes < budget.requested_bytes && used_bytes > 0)
-    return Outcome::card_in_use;
-  if (budget.pool_bytes <= 0) return Outcome::no_room;
-  if (budget.capacity.max_concurrency < 1) return Outcome::too_few_blocks;
-  if (keeps_states(plan) && budget.capacity.blocks < options.max_num_seqs) return Outcome::too_few_states;
-  return budget.process_bytes() + used_bytes > budget.total_bytes ? Outcome::graphs_overflow : Outcome::starts;
-}
+class Starter {
+ public:
+  Starter(const model::Architecture& architecture, const Options& options, const hardware::Gpu* card,
+          std::int64_t used_bytes)
+      : architecture_(architecture), options_(options), card_(card), used_bytes_(used_bytes) {}
 
-Expected<StageBudget> stage_budget(const model::Architecture& architecture, const Options& options,
-                                   const Budget& budget, const Stage& stage, const Surroundings& around,
-                                   const StoredBytes& stored) {
-  auto cache = plan_cache(architecture, options, stage.first, stage.last);
-  if (!cache) return tl::unexpected<Error>(cache.error());
-  StageBudget out;
-  out.stage = stage;
-  out.weights = rank_weights(architecture, options, stage, stored);
-  out.peak = profile_peak(architecture, options, stage, around);
-  out.cache = std::move(*cache);
-  out.available_bytes = budget.requested_bytes - out.weights.bytes() - out.peak.bytes() - budget.non_torch.middle -
-                        (budget.graphs_charged ? budget.graphs.middle : 0);
-  if (options.kv_cache_memory_bytes) out.available_bytes = *options.kv_cache_memory_bytes;
-  return out;
-}
+  Expected<Budget> run(const model::Quantisation* quantisation) {
+    const Surroundings around = surroundings(Bound::middle);
+    if (card_ != nullptr) {
+      const auto total = static_cast<double>(card_->usable_bytes);
+      out_.total_bytes = card_->usable_bytes;
+      out_.requested_bytes = static_cast<std::int64_t>(std::ceil(total * options_.gpu_memory_utilization));
+    }
+    out_.graphs_charged = options_.graphs_in_budget.value_or(rule("graphs_in_budget", around).value > 0);
+    expert_workspaces_ = !has_mxfp4_experts(architecture_, quantisation);
+    out_.estimates_graphs = out_.graphs_charged || options_.version >= kEstimatesGraphs;
+    auto fixed = fixed_parts(quantisation);
+    if (!fixed) return tl::unexpected<Error>(fixed.error());
+    out_.low = settle(*fixed, Bound::low);
+    out_.high = settle(*fixed, Bound::high);
+    out_.middle = settle(*std::move(fixed), Bound::middle);
+    return std::move(out_);
+  }
+
+ private:
+  Surroundings surroundings(Bound bound) const {
+    return {options_.version, card_, options_.tensor_parallel_size, options_.pipeline_parallel_size, bound};
+  }
+
+  // What no measured figure moves.
+  Expected<std::vector<StageBudget>> fixed_parts(const model::Quantisation* quantisation) const {
+    std::vector<StageBudget> out;
+    for (const Stage& stage : pipeline_stages(architecture_.layer_count(), options_.pipeline_parallel_size)) {
+      auto cache = plan_cache(architecture_, options_, stage.first, stage.last);
+      if (!cache) return tl::unexpected<Error>(cache.error());
+      StageBudget made;
+      made.stage = stage;
+      made.cache = std::move(*cache);
+      made.weights = rank_weights(architecture_, options_, stage, quantisation);
+      out.push_back(std::move(made));
+    }
+    return out;
+  }
+
+  std::int64_t available_bytes(const StageBudget& stage, const Settled& settled) const {
+    if (options_.kv_cache_memory_bytes) return *options_.kv_cache_memory_bytes;
+    if (card_ == nullptr)
+      return blocks_per_request(stage.cache, options_, options_.max_model_len) * stage.cache.block_bytes;
+    return out_.requested_bytes - stage.weights.bytes() - stage.peak.bytes() - settled.non_torch_bytes -
+           (out_.graphs_charged ? settled.graph_estimate_bytes : 0) -
+           (charges_others(options_.version) ? used_bytes_ : 0);
+  }
+
+  Settled settle(std::vector<StageBudget> stages, Bound bound) const {
+    const Surroundings around = surroundings(bound);
+    Settled out;
+    out.stages = std::move(stages);
+    out.context_bytes = gib(figure("context_gib", around));
+    out.non_torch_bytes = gib(figure("non_torch_gib", around));
+    std::int64_t fewest = 0;
+    for (std::size_t i = 0; i < out.stages.size(); ++i) {
+      StageBudget& stage = out.stages[i];
+      stage.peak = profile_peak(architecture_, options_, stage.stage, around, expert_workspaces_);
+      stage.graph_bytes = graph_bytes(options_, stage.stage.last - stage.stage.first, around);
+      if (i == 0) out.graph_estimate_bytes = stage.graph_bytes;
+      stage.available_bytes = available_bytes(stage, out);
+      const std::int64_t blocks = capacity(stage.cache, options_, stage.available_bytes).blocks;
+      const bool tighter =
+          blocks < fewest || (blocks == fewest && stage.available_bytes < out.stages[out.tightest].available_bytes);
+      if (i > 0 && !tighter) continue;
+      fewest = blocks;
+      out.tightest = i;
+    }
+    const StageBudget& tightest = out.stages[out.tightest];
+    out.pool_bytes = tightest.available_bytes;
+    out.capacity = capacity(tightest.cache, options_, tightest.available_bytes);
+    out.outcome = outcome_of(out);
+    return out;
+  }
+
+  Outcome outcome_of(const Settled& settled) const {
+    const StageBudget& stage = settled.stages[settled.tightest];
+    const bool budgets = card_ != nullptr && !options_.kv_cache_memory_bytes;
+    if (budgets && options_.version >= kOwnInstance && used_bytes_ > 0 &&
+        out_.total_bytes - used_bytes_ - settled.context_bytes < out_.requested_bytes)
+      return Outcome::card_in_use;
+    if (card_ != nullptr && stage.weights.bytes() + settled.context_bytes + used_bytes_ > out_.total_bytes)
+      return Outcome::weights_too_large;
+    if (settled.pool_bytes <= 0 && stage.cache.block_bytes > 0) return Outcome::no_room;
+    if (stage.cache.block_bytes > 0 && settled.capacity.max_concurrency < 1) return Outcome::too_few_blocks;
+    if (options_.version >= kCountsStates && keeps_states(stage.cache) &&
+        settled.capacity.blocks < options_.max_num_seqs)
+      return Outcome::too_few_states;
+    if (card_ == nullptr) return Outcome::starts;
+    const std::int64_t held = settled.process_bytes(settled.tightest);
+    return held + used_bytes_ > out_.total_bytes ? Outcome::graphs_overflow : Outcome::starts;
+  }
+
+  const model::Architecture& architecture_;
+  const Options& options_;
+  const hardware::Gpu* card_;
+  std::int64_t used_bytes_;
+  bool expert_workspaces_ = true;
+  Budget out_;
+};
 
 }  // namespace
 
-std::int64_t Budget::process_bytes() const {
-  const StageBudget& stage = stages[tightest];
-  const std::int64_t pool = capacity.blocks * stage.cache.block_bytes;
-  return context.middle + non_torch.middle + stage.weights.bytes() + pool + stage.peak.bytes() + graphs.middle;
+std::int64_t Settled::cache_bytes(std::size_t stage) const { return capacity.blocks * stages[stage].cache.block_bytes; }
+
+std::int64_t Settled::process_bytes(std::size_t stage) const {
+  const StageBudget& of = stages[stage];
+  return context_bytes + non_torch_bytes + of.weights.bytes() + cache_bytes(stage) + of.peak.bytes() + of.graph_bytes;
 }
 
-Expected<Budget> start(const model::Architecture& architecture, const Options& options, const hardware::Gpu& card,
-                       std::int64_t used_bytes, const StoredBytes& stored) {
-  const Surroundings around{options.version, &card, options.tensor_parallel_size, options.pipeline_parallel_size};
-  Budget out;
-  out.total_bytes = card.usable_bytes;
-  out.requested_bytes =
-      static_cast<std::int64_t>(std::ceil(static_cast<double>(out.total_bytes) * options.gpu_memory_utilization));
-  out.context = span_of(rule("context_gib", around));
-  out.non_torch = span_of(rule("non_torch_gib", around));
-  out.graphs_charged = rule("graphs_in_budget", around).value > 0;
-  const std::vector<Stage> stages = pipeline_stages(architecture.layer_count(), options.pipeline_parallel_size);
-  out.graphs = graph_bytes(options, stages.front().last - stages.front().first, around);
-  for (const Stage& stage : stages) {
-    auto budget = stage_budget(architecture, options, out, stage, around, stored);
-    if (!budget) return tl::unexpected<Error>(budget.error());
-    out.stages.push_back(std::move(*budget));
+Span Budget::process() const {
+  const std::size_t at = middle.tightest;
+  const std::int64_t first = low.process_bytes(at);
+  const std::int64_t second = middle.process_bytes(at);
+  const std::int64_t third = high.process_bytes(at);
+  return {std::min({first, second, third}), second, std::max({first, second, third})};
+}
+
+Span Budget::pool() const {
+  const std::size_t at = middle.tightest;
+  return {high.cache_bytes(at), middle.cache_bytes(at), low.cache_bytes(at)};
+}
+
+Expected<Budget> start(const model::Architecture& architecture, const Options& options, const hardware::Gpu* card,
+                       std::int64_t used_bytes, const model::Quantisation* quantisation) {
+  return Starter(architecture, options, card, used_bytes).run(quantisation);
+}
+
+std::int64_t longest_request(const CachePlan& plan, const Options& options, std::int64_t blocks) {
+  std::int64_t fits = 0;
+  std::int64_t too_long = options.max_model_len + 1;
+  while (too_long - fits > 1) {
+    const std::int64_t middle = fits + (too_long - fits) / 2;
+    if (blocks_per_request(plan, options, middle) <= blocks) fits = middle;
+    else too_long = middle;
   }
-  const auto blocks = [&](const StageBudget& s) { return capacity(s.cache, options, s.available_bytes).blocks; };
-  const auto tightest = std::min_element(out.stages.begin(), out.stages.end(),
-                                         [&](const auto& a, const auto& b) { return blocks(a) < blocks(b); });
-  out.tightest = static_cast<std::size_t>(tightest - out.stages.begin());
-  out.pool_bytes = tightest->available_bytes;
-  out.capacity = capacity(tightest->cache, options, tightest->available_bytes);
-  out.outcome = outcome_of(out, options, used_bytes);
-  return out;
+  return fits;
 }
 
 }  // namespace ullage::engines::vllm

@@ -32,10 +32,20 @@ class SpecReader {
         out.push_back(*spec);
       }
     }
+    if (last == architecture_.layer_count()) add_drafting(out);
     return out;
   }
 
  private:
+  // Layers that draft keep what the last one that attends does.
+  void add_drafting(std::vector<CacheSpec>& specs) const {
+    const auto attends =
+        std::find_if(specs.rbegin(), specs.rend(), [](const CacheSpec& spec) { return spec.use != CacheUse::state; });
+    if (attends == specs.rend()) return;
+    const CacheSpec spec = *attends;
+    for (std::int64_t i = 0; i < options_.draft_layers; ++i) specs.push_back(spec);
+  }
+
   std::int64_t local(std::int64_t heads) const {
     return std::max<std::int64_t>(1, heads / options_.tensor_parallel_size);
   }

@@ -33,6 +33,13 @@ std::int64_t expert_workspace(const model::LayerKind& kind, std::int64_t hidden,
   return rows * (std::max(2 * ffn, hidden) + ffn) * size_of(options.dtype);
 }
 
+// FlashInfer's sampler, where it was there, does without the sort.
+double logit_bytes(const Options& options, const Surroundings& around) {
+  const Rule rule = vllm::rule("sampler_bytes_per_logit", around);
+  if (!options.flashinfer_sampler) return rule.at(around.bound);
+  return *options.flashinfer_sampler ? rule.low : rule.value;
+}
+
 }  // namespace
 
 std::int64_t ProfilePeak::bytes() const {
@@ -40,18 +47,18 @@ std::int64_t ProfilePeak::bytes() const {
 }
 
 ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,
-                         const Surroundings& around) {
+                         const Surroundings& around, bool expert_workspaces) {
   ProfilePeak out;
   const std::int64_t tokens = options.max_num_batched_tokens;
   const std::int64_t width = size_of(options.dtype);
   if (stage.heads) {
     const std::int64_t rows = std::min(options.max_num_seqs, tokens);
-    const double a_logit = rule("sampler_bytes_per_logit", around).value + static_cast<double>(width - 2);
+    const double a_logit = logit_bytes(options, around) + static_cast<double>(width - 2);
     out.sampler_bytes = static_cast<std::int64_t>(static_cast<double>(architecture.vocab * rows) * a_logit) +
                         2 * tokens * architecture.hidden * width;
   }
-  const double ffn_copies = rule("forward_ffn_copies", around).value;
-  const double hidden_copies = rule("forward_hidden_copies", around).value;
+  const double ffn_copies = figure("forward_ffn_copies", around);
+  const double hidden_copies = figure("forward_hidden_copies", around);
   for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
     const model::LayerKind& kind = architecture.kind_of(layer);
     const std::int64_t ffn = divide_up(dense_width(kind), options.tensor_parallel_size);
@@ -59,35 +66,49 @@ ProfilePeak profile_peak(const model::Architecture& architecture, const Options&
         ffn_copies * static_cast<double>(ffn) + hidden_copies * static_cast<double>(architecture.hidden);
     out.forward_bytes =
         std::max(out.forward_bytes, static_cast<std::int64_t>(a_token * static_cast<double>(tokens * width)));
-    out.workspace_bytes = std::max(out.workspace_bytes, expert_workspace(kind, architecture.hidden, options));
+    if (expert_workspaces)
+      out.workspace_bytes = std::max(out.workspace_bytes, expert_workspace(kind, architecture.hidden, options));
   }
-  out.rest_bytes = gib(rule("activation_rest_gib", around).value);
+  out.rest_bytes = gib(figure("activation_rest_gib", around));
   return out;
+}
+
+std::int64_t largest_capture(const Options& options) {
+  if (options.enforce_eager) return 0;
+  const std::vector<std::int64_t>& given = options.cudagraph_capture_sizes;
+  if (!given.empty()) return *std::max_element(given.begin(), given.end());
+  constexpr std::int64_t kLargestV0 = 256;
+  constexpr std::int64_t kLargest = 512;
+  if (!is_v1(options.version)) return std::min(options.max_num_seqs, kLargestV0);
+  const std::int64_t sequences = 2 * options.max_num_seqs * (1 + options.speculative_tokens);
+  return std::min({sequences, kLargest, options.max_num_batched_tokens});
 }
 
 std::int64_t captured_graphs(const Options& options) {
   if (options.enforce_eager) return 0;
+  const bool v1 = is_v1(options.version);
+  const std::int64_t kinds = v1 ? 2 : 1;  // piecewise ones, and whole ones for decoding; V0 knows whole ones alone
+  if (!options.cudagraph_capture_sizes.empty())
+    return kinds * static_cast<std::int64_t>(options.cudagraph_capture_sizes.size());
+  const std::int64_t largest = largest_capture(options);
   // 1, 2, 4, then multiples of 8.
-  if (!is_v1(options.version))
-    return options.max_num_seqs < 8 ? 3 : 3 + std::min<std::int64_t>(options.max_num_seqs, 256) / 8;
+  constexpr std::int64_t kFirst = 3;
+  if (!v1) return largest < 8 ? kFirst : kFirst + largest / 8;
   // The same to 248, then multiples of 16.
-  constexpr std::int64_t kLargest = 512;
-  const std::int64_t sequences = 2 * options.max_num_seqs * (1 + options.speculative_tokens);
-  const std::int64_t largest = std::min({sequences, kLargest, options.max_num_batched_tokens});
   const std::int64_t fine = std::min<std::int64_t>(largest, 248) / 8;
   const std::int64_t coarse = largest >= 256 ? (largest - 256) / 16 + 1 : 0;
-  return 2 * (3 + fine + coarse);  // piecewise ones, and whole ones for decoding
+  return kinds * (kFirst + fine + coarse);
 }
 
-GraphBytes graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around) {
+std::int64_t load_peak_over_weights(const Options& options, const hardware::Gpu* card) {
+  return gib(rule("load_peak_over_weights_gib", {options.version, card}).value);
+}
+
+std::int64_t graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around) {
   const std::int64_t graphs = captured_graphs(options);
-  if (graphs == 0) return {};
-  const Rule base = rule("graph_base_gib", around);
-  const Rule each = rule("graph_mib_per_layer_and_size", around);
-  const auto total = [&](double base_gib, double each_mib) {
-    return gib(base_gib) + mib(each_mib * static_cast<double>(layers * graphs));
-  };
-  return {total(base.low, each.low), total(base.value, each.value), total(base.high, each.high)};
+  if (graphs == 0) return 0;
+  return gib(figure("graph_base_gib", around)) +
+         mib(figure("graph_mib_per_layer_and_size", around) * static_cast<double>(layers * graphs));
 }
 
 }  // namespace ullage::engines::vllm

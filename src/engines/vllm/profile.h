@@ -21,18 +21,19 @@ struct ProfilePeak {
   std::int64_t bytes() const;
 };
 
+// `expert_workspaces`: the experts run in fused kernels with buffers of their own.
 ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,
-                         const Surroundings& around);
+                         const Surroundings& around, bool expert_workspaces = true);
 
-// Batch sizes that graphs are captured for, over all kinds of graphs.
+// The largest batch that a graph is captured for, and
+std::int64_t largest_capture(const Options& options);
+// batch sizes that graphs are captured for, over all kinds of graphs.
 std::int64_t captured_graphs(const Options& options);
 
+// How much more than weights is held while they are loaded.
+std::int64_t load_peak_over_weights(const Options& options, const hardware::Gpu* card);
+
 // Bytes of the captured graphs; zero with enforce_eager.
-struct GraphBytes {
-  std::int64_t low = 0;
-  std::int64_t middle = 0;
-  std::int64_t high = 0;
-};
-GraphBytes graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around);
+std::int64_t graph_bytes(const Options& options, std::int64_t layers, const Surroundings& around);
 
 }  // namespace ullage::engines::vllm

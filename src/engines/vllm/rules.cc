@@ -22,6 +22,21 @@ Expected<RuleKind> kind_of(const JsonObject& row) {
   return fail(ErrorCode::malformed, row.where("kind"), "expected documented, derived, measured fit or guess");
 }
 
+void add_word(std::string& list, const std::string& word) { list += (list.empty() ? "" : ", ") + word; }
+
+std::string limits_of(const JsonObject& row) {
+  std::string out;
+  if (row.has("architecture")) add_word(out, row.string("architecture", "").value_or(""));
+  if (const auto gib = row.integer("least_gib", 0, 0, 10'000).value_or(0); gib > 0)
+    add_word(out, fmt::format(">= {} GiB", gib));
+  if (row.has("except")) add_word(out, "!= " + row.string("except", "").value_or(""));
+  if (const auto tp = row.integer("least_tp", 1, 1, 1024).value_or(1); tp > 1)
+    add_word(out, fmt::format("tp >= {}", tp));
+  if (const auto pp = row.integer("least_pp", 1, 1, 1024).value_or(1); pp > 1)
+    add_word(out, fmt::format("pp >= {}", pp));
+  return out;
+}
+
 Expected<Rule> read_rule(const JsonObject& row) {
   Rule out;
   const auto value = row.number("value", 0);
@@ -35,6 +50,9 @@ Expected<Rule> read_rule(const JsonObject& row) {
   out.id = row.string("id", "").value_or("");
   out.item = row.string("item", "").value_or("");
   out.source = row.string("source", "").value_or("");
+  out.since = row.string("since", "").value_or("");
+  out.before = row.string("before", "").value_or("");
+  out.limits = limits_of(row);
   if (!row.contains("value") || out.id.empty() || out.item.empty() || out.source.empty())
     return fail(ErrorCode::malformed, row.where("id"), "a rule has an id, an item, a value and a source");
   return out;
@@ -65,13 +83,13 @@ bool fits_layout(const JsonObject& row, const Surroundings& around) {
          around.pipeline_parallel_size >= row.integer("least_pp", 1, 1, 1024).value_or(1);
 }
 
-// Calls visit(row) for each line until it says stop or fails.
+// Calls visit(row) for each line that holds `text` until it says stop or fails.
 template <class Visit>
-Expected<void> for_each_row(std::string_view lines, Visit visit) {
+Expected<void> for_each_row(std::string_view lines, std::string_view text, Visit visit) {
   std::optional<Error> error;
   bool stop = false;
   for_each_line(lines, [&](std::string_view line) {
-    if (error || stop) return;
+    if (error || stop || line.find(text) == std::string_view::npos) return;
     const auto json = parse_json(line, kWhere);
     if (!json) {
       error = json.error();
@@ -89,7 +107,8 @@ Expected<void> for_each_row(std::string_view lines, Visit visit) {
 
 Expected<Rule> parse_rule(std::string_view lines, std::string_view item, const Surroundings& around) {
   std::optional<Rule> found;
-  const auto read = for_each_row(lines, [&](const JsonObject& row) -> Expected<bool> {
+  const std::string text = fmt::format("\"{}\"", item);
+  const auto read = for_each_row(lines, text, [&](const JsonObject& row) -> Expected<bool> {
     if (row.string("item", "").value_or("") != item) return false;
     const auto fits = fits_version(row, around.version);
     if (!fits) return tl::unexpected<Error>(fits.error());
@@ -109,9 +128,23 @@ Rule rule(std::string_view item, const Surroundings& around) {
   return parse_rule(data::engines_vllm(), item, around).value_or(Rule{});
 }
 
+double figure(std::string_view item, const Surroundings& around) { return rule(item, around).at(around.bound); }
+
+std::vector<Rule> rules() { return parse_rules(data::engines_vllm()).value_or(std::vector<Rule>{}); }
+
+std::string_view name_of(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::documented: return "documented";
+    case RuleKind::derived: return "derived";
+    case RuleKind::measured_fit: return "measured fit";
+    case RuleKind::guess: return "guess";
+  }
+  return "guess";
+}
+
 Expected<std::vector<Rule>> parse_rules(std::string_view lines) {
   std::vector<Rule> out;
-  const auto read = for_each_row(lines, [&](const JsonObject& row) -> Expected<bool> {
+  const auto read = for_each_row(lines, "", [&](const JsonObject& row) -> Expected<bool> {
     auto rule = read_rule(row);
     if (!rule) return tl::unexpected<Error>(rule.error());
     out.push_back(std::move(*rule));

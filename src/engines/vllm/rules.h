@@ -19,15 +19,25 @@ enum class RuleKind : std::uint8_t {
   guess,         // by analogy; nobody measured it
 };
 
+// Which end of what is known of measured figures is meant.
+enum class Bound : std::uint8_t { low, middle, high };
+
 struct Rule {
   std::string id;
   std::string item;
   double value = 0;
-  double low = 0;  // of a measured fit; otherwise both are `value`
+  double low = 0;  // of a measured fit or a guess; otherwise both are `value`
   double high = 0;
   RuleKind kind = RuleKind::documented;
+  std::string since;   // releases it holds for, as the row writes them; empty: no bound
+  std::string before;  // not included
+  std::string limits;  // what else must hold: "Hopper, tp >= 2"; empty: nothing
   std::string source;
+
+  double at(Bound bound) const { return bound == Bound::low ? low : bound == Bound::high ? high : value; }
 };
+
+std::string_view name_of(RuleKind kind);
 
 // What a rule may depend on.
 struct Surroundings {
@@ -35,6 +45,7 @@ struct Surroundings {
   const hardware::Gpu* gpu = nullptr;  // none: unknown
   std::int64_t tensor_parallel_size = 1;
   std::int64_t pipeline_parallel_size = 1;
+  Bound bound = Bound::middle;
 };
 
 // The first row of the item that fits. Fails where no row does: the item is not known for this release.
@@ -43,7 +54,12 @@ Expected<Rule> parse_rule(std::string_view lines, std::string_view item, const S
 // Of the built-in rows; a test holds that each item has one for any surroundings.
 Rule rule(std::string_view item, const Surroundings& around);
 
-// All rows, in the file's order.
+// The figure of the row that fits, at the end of its range that `around` asks for.
+double figure(std::string_view item, const Surroundings& around);
+
+// All built-in rows, in the file's order.
+std::vector<Rule> rules();
+
 Expected<std::vector<Rule>> parse_rules(std::string_view lines);
 
 }  // namespace ullage::engines::vllm

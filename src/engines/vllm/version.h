@@ -30,6 +30,19 @@ inline constexpr Version kHybridPools{0, 9, 2};
 // The log's "GPU KV cache size" is what requests of max_model_len can hold; before, it is blocks over groups.
 inline constexpr Version kPrintsCapacity{0, 21, 0};
 
+// Graphs are measured ahead of the cache, whether or not they are charged to the budget.
+inline constexpr Version kEstimatesGraphs{0, 19, 0};
+// What others hold of the card is not charged to the budget (V1; V0 did so from kOwnIncrease on); before, all that is
+// taken was. Source: https://github.com/vllm-project/vllm/issues/21348
+inline constexpr Version kOwnInstance{0, 9, 2};
+inline constexpr Version kOwnIncrease{0, 6, 5};
+// More sequences than there are blocks for their states are refused.
+// Source: https://github.com/vllm-project/vllm/pull/38270
+inline constexpr Version kCountsStates{0, 19, 0};
+
 constexpr bool is_v1(Version version) { return version >= kV1; }
+constexpr bool charges_others(Version version) {
+  return version < kOwnIncrease || (is_v1(version) && version < kOwnInstance);
+}
 
 }  // namespace ullage::engines::vllm

@@ -1,0 +1,296 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/json.h"
+#include "engines/vllm/arithmetic.h"
+#include "engines/vllm/options.h"
+#include "engines/vllm/rules.h"
+
+namespace ullage::engines::vllm {
+namespace {
+
+// What vLLM takes for models that do not say how long a sequence may be.
+// Source: vllm/config/model.py (_get_and_verify_max_len).
+constexpr std::int64_t kLengthOfTheUnlimited = 2048;
+constexpr std::int64_t kLeastBatchedTokens = 2048;
+constexpr std::int64_t kDefaultLoraRank = 16;
+
+tl::unexpected<Error> refuse(std::string_view flag, std::string message) {
+  return fail(ErrorCode::invalid_argument, std::string(flag), std::move(message));
+}
+
+tl::unexpected<Error> not_modelled(std::string_view flag, std::string message) {
+  return fail(ErrorCode::unsupported, std::string(flag), std::move(message));
+}
+
+std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
+
+bool keeps_states(const model::Architecture& architecture) {
+  return std::any_of(architecture.kinds.begin(), architecture.kinds.end(),
+                     [](const model::LayerKind& kind) { return kind.recurrent.has_value(); });
+}
+
+// What the configuration says of the text model, wherever it stands: wrappers nest it.
+const Json* text_config(const Json& config) {
+  const auto found = config.is_object() ? config.find("text_config") : config.end();
+  return found != config.end() && found->is_object() ? &*found : nullptr;
+}
+
+// dtype, or torch_dtype as older files call it.
+std::optional<DType> dtype_of(const Json& config) {
+  if (!config.is_object()) return std::nullopt;
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const auto found = config.find(key);
+    if (found != config.end() && found->is_string()) return parse_dtype(found->get_ref<const std::string&>());
+  }
+  const Json* text = text_config(config);
+  return text != nullptr ? dtype_of(*text) : std::nullopt;
+}
+
+// The factor of a form of positions, or of the one of its layers that see everything.
+std::optional<double> factor_of(const Json& form) {
+  if (!form.is_object()) return std::nullopt;
+  const auto factor = form.find("factor");
+  if (factor != form.end() && factor->is_number()) return factor->get<double>();
+  const auto full = form.find("full_attention");
+  return full != form.end() ? factor_of(*full) : std::nullopt;
+}
+
+double stretch_of(const Json& config) {
+  constexpr double kMostStretched = 1 << 20;
+  if (!config.is_object()) return 1;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto form = config.find(key);
+    const auto factor = form != config.end() ? factor_of(*form) : std::nullopt;
+    if (factor && *factor >= 1 && *factor <= kMostStretched) return *factor;
+  }
+  const Json* text = text_config(config);
+  return text != nullptr ? stretch_of(*text) : 1;
+}
+
+class Resolver {
+ public:
+  Resolver(const Flags& flags, const Given& given) : flags_(flags), given_(given) {}
+
+  Expected<Resolved> run() {
+    return version()
+        .and_then([&] { return types(); })
+        .and_then([&] { return layout(); })
+        .and_then([&] { return length(); })
+        .and_then([&] { return batches(); })
+        .and_then([&] { return budget(); })
+        .and_then([&] { return extras(); })
+        .map([&] { return std::move(out_); });
+  }
+
+ private:
+  Surroundings around() const {
+    return {out_.options.version, given_.card, out_.options.tensor_parallel_size, out_.options.pipeline_parallel_size};
+  }
+
+  Expected<void> version() {
+    if (!flags_.engine_version) return {};
+    const auto read = parse_version(*flags_.engine_version, "--engine-version");
+    if (!read) return tl::unexpected<Error>(read.error());
+    out_.options.version = *read;
+    out_.newer_than_known = *read > kNewest;
+    return {};
+  }
+
+  bool has_bf16() const { return given_.card == nullptr || supports_bf16(*given_.card) != hardware::Support::no; }
+
+  // "auto": the configuration's, where it is one of 16 bits.
+  Expected<DType> model_type() const {
+    const std::string word = flags_.dtype.value_or("auto");
+    if (word == "auto") {
+      const std::optional<DType> stored = dtype_of(given_.config);
+      const DType wanted = stored && is_half(*stored) ? *stored : DType::bf16;
+      return wanted == DType::bf16 && !has_bf16() ? DType::f16 : wanted;
+    }
+    const auto read = parse_dtype(word == "float" ? "float32" : word);
+    if (!read || !is_floating(*read) || *read == DType::f64)
+      return refuse("--dtype",
+                    fmt::format("'{}' is no type of weights; write auto, bfloat16, float16 or float32", word));
+    if (*read == DType::bf16 && !has_bf16()) {
+      return refuse("--dtype", fmt::format("{} has no bfloat16, which takes compute capability 8.0; vLLM refuses it, "
+                                           "use float16",
+                                           given_.card->name));
+    }
+    return *read;
+  }
+
+  Expected<void> types() {
+    const auto dtype = model_type();
+    if (!dtype) return tl::unexpected<Error>(dtype.error());
+    out_.options.dtype = *dtype;
+    out_.options.rotary_stretch = stretch_of(given_.config);
+    const std::string word = flags_.kv_cache_dtype.value_or("auto");
+    if (word == "auto") {
+      out_.options.kv_cache_dtype = model::cache_type(*dtype);
+      return {};
+    }
+    const auto read = model::parse_cache_type(word == "fp8_ds_mla" ? "fp8" : word);
+    if (!read || read->block != 1) {
+      return not_modelled("--kv-cache-dtype", fmt::format("'{}' under vLLM is not in this version; known are auto, "
+                                                          "bfloat16, float16, float32, fp8, fp8_e4m3, fp8_e5m2, int8",
+                                                          word.substr(0, 40)));
+    }
+    out_.options.kv_cache_dtype = *read;
+    return {};
+  }
+
+  Expected<void> layout() {
+    Options& o = out_.options;
+    o.tensor_parallel_size = flags_.tensor_parallel_size.value_or(1);
+    o.pipeline_parallel_size = flags_.pipeline_parallel_size.value_or(1);
+    o.data_parallel_size = flags_.data_parallel_size.value_or(1);
+    o.decode_context_parallel_size = flags_.decode_context_parallel_size.value_or(1);
+    o.enable_expert_parallel = flags_.enable_expert_parallel;
+    const model::Architecture& arch = given_.architecture;
+    for (const model::LayerKind& kind : arch.kinds) {
+      const std::int64_t heads = kind.attention.heads;
+      if (kind.attention.kind == model::AttentionKind::none || heads % o.tensor_parallel_size == 0) continue;
+      return refuse("--tensor-parallel-size", fmt::format("{} does not divide the {} attention heads; vLLM refuses it",
+                                                          o.tensor_parallel_size, heads));
+    }
+    if (o.pipeline_parallel_size > arch.layer_count()) {
+      return refuse("--pipeline-parallel-size",
+                    fmt::format("{} stages for {} layers; take fewer", o.pipeline_parallel_size, arch.layer_count()));
+    }
+    if (o.tensor_parallel_size % o.decode_context_parallel_size != 0) {
+      return refuse("--decode-context-parallel-size",
+                    fmt::format("{} does not divide the tensor-parallel size {}", o.decode_context_parallel_size,
+                                o.tensor_parallel_size));
+    }
+    return {};
+  }
+
+  // The model's own limit; stretched positions count where the checkpoint's limit is the one before stretching.
+  std::int64_t model_length() const {
+    const model::Architecture& arch = given_.architecture;
+    return arch.max_positions > 0 ? arch.max_positions : kLengthOfTheUnlimited;
+  }
+
+  Expected<void> length() {
+    Options& o = out_.options;
+    o.max_model_len = flags_.max_model_len.value_or(model_length());
+    const std::int64_t block = whole(rule("block_size", around()).value);
+    o.block_size = flags_.block_size.value_or(block);
+    if (flags_.enable_prefix_caching && keeps_states(given_.architecture)) o.state_caching = StateCaching::aligned;
+    return {};
+  }
+
+  // V0 without chunked prefill puts whole prompts in.
+  std::int64_t default_batched_tokens() const {
+    const Options& o = out_.options;
+    const std::int64_t in_chunks = whole(rule("max_num_batched_tokens", around()).value);
+    if (is_v1(o.version)) return in_chunks;
+    const bool chunked = o.max_model_len > whole(rule("chunked_prefill_from_len", around()).value);
+    return chunked ? in_chunks : std::max(o.max_model_len, kLeastBatchedTokens);
+  }
+
+  Expected<void> batches() {
+    Options& o = out_.options;
+    const std::int64_t seqs = whole(rule("max_num_seqs", around()).value);
+    o.max_num_batched_tokens = flags_.max_num_batched_tokens.value_or(default_batched_tokens());
+    o.max_num_seqs = flags_.max_num_seqs.value_or(std::min(seqs, o.max_num_batched_tokens));
+    if (o.max_num_batched_tokens >= o.max_num_seqs) return {};
+    if (!flags_.max_num_batched_tokens) {
+      o.max_num_batched_tokens = o.max_num_seqs;
+      return {};
+    }
+    return refuse("--max-num-batched-tokens",
+                  fmt::format("vLLM refuses to start: max_num_batched_tokens ({}) must be greater than or equal to "
+                              "max_num_seqs ({}); raise it or lower --max-num-seqs",
+                              o.max_num_batched_tokens, o.max_num_seqs));
+  }
+
+  Expected<void> budget() {
+    Options& o = out_.options;
+    o.gpu_memory_utilization = flags_.gpu_memory_utilization.value_or(rule("gpu_memory_utilization", around()).value);
+    if (!(o.gpu_memory_utilization > 0) || o.gpu_memory_utilization > 1) {
+      return refuse(
+          "--gpu-memory-utilization",
+          fmt::format("{} is no share of the card; expected more than 0 and at most 1", o.gpu_memory_utilization));
+    }
+    o.kv_cache_memory_bytes = flags_.kv_cache_memory_bytes;
+    o.enforce_eager = flags_.enforce_eager;
+    o.cpu_offload_bytes = gib(flags_.cpu_offload_gb.value_or(0));
+    return {};
+  }
+
+  Expected<void> extras() {
+    return capture_sizes().and_then([&] { return speculation(); }).map([&] {
+      if (flags_.enable_lora) {
+        out_.options.lora = {flags_.max_loras.value_or(1), flags_.max_lora_rank.value_or(kDefaultLoraRank)};
+      }
+      environment();
+    });
+  }
+
+  Expected<void> capture_sizes() {
+    if (!flags_.cudagraph_capture_sizes) return {};
+    const std::string& text = *flags_.cudagraph_capture_sizes;
+    const char* const end = text.data() + text.size();
+    for (const char* at = text.data(); at != end;) {
+      if (*at == ' ' || *at == ',' || *at == '[' || *at == ']') {
+        ++at;
+        continue;
+      }
+      std::int64_t size = 0;
+      const auto read = std::from_chars(at, end, size);
+      if (read.ec != std::errc{} || size < 1) {
+        return refuse("--cudagraph-capture-sizes",
+                      fmt::format("'{}' is no list of batch sizes; write 1,2,4,8", text.substr(0, 40)));
+      }
+      out_.options.cudagraph_capture_sizes.push_back(size);
+      at = read.ptr;
+    }
+    return {};
+  }
+
+  // Layers that came with the model draft (MTP), or nothing but the prompt does (ngram).
+  Expected<void> speculation() {
+    if (!flags_.speculative_config) return {};
+    constexpr std::string_view kFlag = "--speculative-config";
+    const auto json = parse_json(*flags_.speculative_config, kFlag);
+    if (!json) return tl::unexpected<Error>(json.error());
+    if (!json->is_object())
+      return refuse(kFlag, R"(is no JSON object; write {"method": "mtp", "num_speculative_tokens": 2})");
+    const JsonObject config(*json, std::string(kFlag));
+    const auto method = config.string("method", "");
+    if (!method) return tl::unexpected<Error>(method.error());
+    const auto tokens = config.integer("num_speculative_tokens", 1, 1, 256);
+    if (!tokens) return tl::unexpected<Error>(tokens.error());
+    const bool mtp = method->ends_with("mtp");
+    if (!mtp && *method != "ngram") {
+      return not_modelled(kFlag, fmt::format("drafting by '{}' is not in this version; known are mtp and ngram",
+                                             method->substr(0, 40)));
+    }
+    out_.options.speculative_tokens = *tokens;
+    out_.options.draft_layers = mtp ? 1 : 0;
+    return {};
+  }
+
+  void environment() {
+    for (const auto& [name, value] : flags_.env) {
+      const bool on = value != "0" && value != "false" && value != "False";
+      if (name == "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS") out_.options.graphs_in_budget = on;
+      else if (name == "VLLM_USE_FLASHINFER_SAMPLER") out_.options.flashinfer_sampler = on;
+      else out_.ignored_env.push_back(name);
+    }
+  }
+
+  const Flags& flags_;
+  const Given& given_;
+  Resolved out_;
+};
+
+}  // namespace
+
+Expected<Resolved> resolve(const Flags& flags, const Given& given) { return Resolver(flags, given).run(); }
+
+}  // namespace ullage::engines::vllm

@@ -1,0 +1,249 @@
+// vLLM's defaults by release and card, and what it refuses before it loads anything.
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "engines/vllm/budget.h"
+#include "engines/vllm/words.h"
+#include "hardware/catalogue.h"
+#include "model/catalogue.h"
+#include "model/outline.h"
+
+namespace ullage::engines::vllm {
+namespace {
+
+struct Built {
+  Json config;
+  model::Architecture architecture;
+};
+
+Built built(std::string_view name) {
+  const auto entry = model::find_model(name);
+  EXPECT_TRUE(entry) << name;
+  if (!entry) return {};
+  auto architecture = model::build_outline(entry->config, entry->name);
+  EXPECT_TRUE(architecture) << name;
+  return {entry->config, architecture.value_or(model::Architecture{})};
+}
+
+constexpr const char* kLlama = "meta-llama/Llama-3.1-8B-Instruct";
+
+Expected<Resolved> resolved(const Flags& flags, const char* card, const Built& model) {
+  const auto gpu = hardware::find_gpu(card);
+  EXPECT_TRUE(gpu);
+  return resolve(flags, {model.architecture, model.config, gpu ? &*gpu : nullptr});
+}
+
+// vllm/engine/arg_utils.py and vllm/config of these releases: the table in the issue's reference.
+TEST(Defaults, AreThoseOfTheReleaseAndTheCard) {
+  const struct {
+    const char* version;
+    const char* card;
+    double utilization;
+    std::int64_t seqs;
+    std::int64_t batched;
+  } rows[] = {
+      {"0.7.3", "h100-sxm-80gb", 0.9, 256, 2048},   {"0.9.0", "h100-sxm-80gb", 0.9, 1024, 8192},
+      {"0.19.0", "h100-sxm-80gb", 0.9, 1024, 8192}, {"0.19.0", "a100-sxm-80gb", 0.9, 256, 2048},
+      {"0.19.0", "rtx-4090", 0.9, 256, 2048},       {"0.23.1", "h100-sxm-80gb", 0.92, 1024, 8192},
+  };
+  const Built llama = built(kLlama);
+  for (const auto& row : rows) {
+    Flags flags;
+    flags.engine_version = row.version;
+    const auto out = resolved(flags, row.card, llama);
+    ASSERT_TRUE(out) << to_string(out.error());
+    EXPECT_EQ(out->options.gpu_memory_utilization, row.utilization) << row.version;
+    EXPECT_EQ(out->options.max_num_seqs, row.seqs) << row.version << " " << row.card;
+    EXPECT_EQ(out->options.max_num_batched_tokens, row.batched) << row.version << " " << row.card;
+    EXPECT_EQ(out->options.max_model_len, 131072);
+    EXPECT_EQ(out->options.block_size, 16);
+    EXPECT_EQ(out->options.dtype, DType::bf16);
+  }
+}
+
+// https://github.com/vllm-project/vllm/issues/10517: whole prompts up to 32,768 tokens, chunks behind.
+TEST(Defaults, PutWholePromptsInBeforeChunksWereTheRule) {
+  const Built llama = built(kLlama);
+  Flags flags;
+  flags.engine_version = "0.6.4";
+  flags.max_model_len = 29000;
+  EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 29000);
+  flags.max_model_len = 1000;
+  EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 2048);
+  flags.max_model_len = 45000;
+  EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 2048);
+}
+
+TEST(Defaults, TakeHalfPrecisionThatTheCardHas) {
+  const Built llama = built(kLlama);
+  EXPECT_EQ(resolved({}, "t4", llama)->options.dtype, DType::f16);
+  Flags flags;
+  flags.dtype = "bfloat16";
+  const auto refused = resolved(flags, "t4", llama);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().where, "--dtype");
+}
+
+TEST(Resolve, RefusesWhatVllmRefuses) {
+  const Built llama = built(kLlama);
+  Flags flags;
+  flags.tensor_parallel_size = 3;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--tensor-parallel-size");
+  flags = {};
+  flags.pipeline_parallel_size = 33;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--pipeline-parallel-size");
+  flags = {};
+  flags.max_num_batched_tokens = 100;
+  flags.max_num_seqs = 200;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--max-num-batched-tokens");
+  flags = {};
+  flags.gpu_memory_utilization = 1.5;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--gpu-memory-utilization");
+  flags = {};
+  flags.speculative_config = R"({"method": "eagle3"})";
+  EXPECT_EQ(resolved(flags, "h100", llama).error().code, ErrorCode::unsupported);
+  flags.speculative_config = "[";
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--speculative-config");
+  flags = {};
+  flags.cudagraph_capture_sizes = "1,two";
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--cudagraph-capture-sizes");
+}
+
+TEST(Resolve, ReadsLists) {
+  Flags flags;
+  flags.cudagraph_capture_sizes = "[1, 2,4]";
+  flags.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 4})";
+  flags.env = {{"VLLM_USE_FLASHINFER_SAMPLER", "1"}, {"HF_TOKEN", "x"}};
+  const auto out = resolved(flags, "h100", built(kLlama));
+  ASSERT_TRUE(out);
+  EXPECT_EQ(captured_graphs(out->options), 2 * 3);
+  EXPECT_EQ(out->options.speculative_tokens, 4);
+  EXPECT_EQ(out->options.draft_layers, 0);
+  EXPECT_EQ(out->options.flashinfer_sampler, true);
+  EXPECT_EQ(out->ignored_env, std::vector<std::string>{"HF_TOKEN"});
+}
+
+double gib_of(std::int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); }
+
+// "Model loading took": start-up logs of vLLM 0.19.0 on H100, weights quantised to fp8 while they were loaded, and a
+// table of positions eight times as long as the model's own limit where it stretches them linearly.
+TEST(Weights, AreThoseOfLogsWhereTheyAreQuantisedOrStretched) {
+  const struct {
+    const char* model;
+    const char* quantisation;
+    std::int64_t tp;
+    double gib;
+  } rows[] = {
+      {"meta-llama/Llama-3.1-8B-Instruct", "fp8", 1, 8.49},
+      {"meta-llama/Llama-3.3-70B-Instruct", "fp8", 2, 33.88},
+      {"meta-llama/Llama-3.3-70B-Instruct", "fp8", 4, 16.96},
+      {"google/gemma-3-4b-it", "", 1, 8.58},
+      {"google/gemma-3-12b-it", "", 1, 23.31},
+      {"google/gemma-3-27b-it", "", 1, 51.45},
+  };
+  for (const auto& row : rows) {
+    const Built model = built(row.model);
+    Flags flags;
+    flags.engine_version = "0.19.0";
+    flags.tensor_parallel_size = row.tp;
+    const auto out = resolved(flags, "h100-sxm-80gb", model);
+    ASSERT_TRUE(out) << to_string(out.error());
+    const auto quantisation = model::quantisation_named(row.quantisation[0] != '\0' ? row.quantisation : "bf16");
+    ASSERT_TRUE(quantisation);
+    const Stage stage = pipeline_stages(model.architecture.layer_count(), 1).front();
+    const RankWeights weights = rank_weights(model.architecture, out->options, stage, &*quantisation);
+    EXPECT_NEAR(gib_of(weights.bytes()), row.gib, 0.003 * row.gib) << row.model;
+  }
+}
+
+// A plain way of storing is the same as none, whole or cut.
+TEST(Weights, DoNotDependOnTheWayTheyAreCounted) {
+  for (const char* name : {"meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V2-Lite"}) {
+    const Built model = built(name);
+    const auto plain = model::quantisation_named("bf16");
+    ASSERT_TRUE(plain);
+    for (const bool experts : {false, true}) {
+      Options options;
+      options.tensor_parallel_size = 4;
+      options.pipeline_parallel_size = 2;
+      options.enable_expert_parallel = experts;
+      for (const Stage& stage : pipeline_stages(model.architecture.layer_count(), 2)) {
+        EXPECT_EQ(rank_weights(model.architecture, options, stage, nullptr).bytes(),
+                  rank_weights(model.architecture, options, stage, &*plain).bytes())
+            << name << " " << stage.first;
+      }
+    }
+  }
+}
+
+// By hand: rank 16 for one adapter in bf16, of Llama 3.1 8B's seven matrices a layer, (in + out) x 16 x 2 bytes.
+TEST(Weights, CountPlacesForAdapters) {
+  const Built model = built(kLlama);
+  Options options;
+  options.lora = {1, 16};
+  const std::int64_t widths =
+      (4096 + 4096) * 2 + (4096 + 1024) * 2 + (4096 + 14336) * 3;  // query and output, key and value, feed-forward
+  const Stage stage = pipeline_stages(32, 1).front();
+  EXPECT_EQ(rank_weights(model.architecture, options, stage, nullptr).lora_bytes, 32 * widths * 16 * 2);
+}
+
+TEST(Start, SaysWhatVllmSays) {
+  const Built model = built(kLlama);
+  auto card = hardware::find_gpu("rtx-3090");
+  ASSERT_TRUE(card);
+  Flags flags;
+  flags.engine_version = "0.19.0";
+  auto options = resolve(flags, {model.architecture, model.config, &*card})->options;
+  auto budget = start(model.architecture, options, &*card, 0, nullptr);
+  ASSERT_TRUE(budget);
+  EXPECT_EQ(budget->middle.outcome, Outcome::too_few_blocks);
+  const std::string longest =
+      std::to_string(longest_request(budget->tightest().cache, options, budget->middle.capacity.blocks));
+  // 131,072 tokens of 128 KiB are 16 GiB.
+  EXPECT_EQ(refusal(*budget, options, 0).substr(0, 94),
+            "To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is n");
+  EXPECT_NE(refusal(*budget, options, 0).find("the estimated maximum model length is " + longest), std::string::npos);
+
+  options.gpu_memory_utilization = 0.5;
+  budget = start(model.architecture, options, &*card, 0, nullptr);
+  EXPECT_EQ(refusal(*budget, options, 0).substr(0, 43), "No available memory for the cache blocks. T");
+  EXPECT_TRUE(log_lines(*budget, options).empty());
+
+  options.gpu_memory_utilization = 0.9;
+  budget = start(model.architecture, options, &*card, 4 * kGiB, nullptr);
+  EXPECT_EQ(budget->middle.outcome, Outcome::card_in_use);
+  EXPECT_EQ(refusal(*budget, options, 4 * kGiB).substr(0, 23), "Free memory on device (");
+}
+
+// https://github.com/vllm-project/vllm/issues/49064: 161 blocks for the states of 256 sequences.
+TEST(Start, CountsBlocksForStates) {
+  const Built model = built("Qwen/Qwen3.5-27B");
+  Flags flags;
+  flags.engine_version = "0.23.1";
+  flags.tensor_parallel_size = 2;
+  flags.max_model_len = 122633;
+  flags.max_num_seqs = 256;
+  flags.kv_cache_memory_bytes = 4'144'643'441;
+  const auto options = resolve(flags, {model.architecture, model.config, nullptr})->options;
+  const auto budget = start(model.architecture, options, nullptr, 0, nullptr);
+  ASSERT_TRUE(budget);
+  EXPECT_EQ(budget->middle.capacity.blocks, 161);
+  EXPECT_EQ(budget->middle.capacity.tokens_printed, 123399);
+  EXPECT_EQ(budget->middle.outcome, Outcome::too_few_states);
+  EXPECT_EQ(refusal(*budget, options, 0).substr(0, 61),
+            "max_num_seqs (256) exceeds available Mamba cache blocks (161)");
+}
+
+TEST(Start, WithoutACardHoldsOneRequest) {
+  const Built model = built(kLlama);
+  Flags flags;
+  flags.max_model_len = 8192;
+  const auto options = resolve(flags, {model.architecture, model.config, nullptr})->options;
+  const auto budget = start(model.architecture, options, nullptr, 0, nullptr);
+  ASSERT_TRUE(budget);
+  EXPECT_EQ(budget->middle.pool_bytes, std::int64_t{8192} * 131072);
+  EXPECT_EQ(budget->middle.capacity.max_concurrency, 1);
+}
+
+}  // namespace
+}  // namespace ullage::engines::vllm
