@@ -21,6 +21,7 @@ Expected<int> serve_command(const Invocation& invocation);
 Expected<int> inspect_command(const Invocation& invocation);
 Expected<int> models_command(const Invocation& invocation);
 Expected<int> gpus_command(const Invocation& invocation);
+Expected<int> engines_command(const Invocation& invocation);
 Expected<int> validate_command(const Invocation& invocation);
 Expected<int> replay_command(const Invocation& invocation);
 Expected<int> fit_command(const Invocation& invocation);
@@ -32,6 +33,9 @@ Expected<report::Prediction> predict_training(const Arguments& arguments, const 
 
 // The same with what is found in place of `max`, and with advice where it is wanted.
 Expected<report::Prediction> predict_with_all(const Arguments& arguments, const Files& files);
+
+// What `ullage serve …` predicts, by whichever engine.
+Expected<report::Prediction> predict_serving(const Arguments& arguments, const Files& files);
 
 // What the words of a command line ask for, "train" or "serve" first, as a case of the corpus has them.
 // ErrorCode::unsupported where they ask for what is not in this version.

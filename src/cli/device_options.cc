@@ -80,6 +80,13 @@ Expected<ChosenDevice> choose_named(const std::string& name, const Arguments& ar
   return out;
 }
 
+hardware::Gpu nameless_card() {
+  hardware::Gpu out;
+  out.id = "unnamed";
+  out.name = "GPU";
+  return out;
+}
+
 bool is_local(std::string_view name) { return name == "local" || name.substr(0, 6) == "local:"; }
 
 Expected<void> check_alone(const Arguments& arguments) {
@@ -141,6 +148,33 @@ Expected<void> check_interconnect(const Arguments& arguments, const std::vector<
                             gpu.name, bus));
   }
   return {};
+}
+
+Expected<ChosenDevice> choose_equal_devices(const Arguments& arguments, const Files& files) {
+  const auto total = arguments.integer("--gpus", 1, 1, hardware::kMostDevices);
+  if (!total) return tl::unexpected<Error>(total.error());
+  ChosenDevice out;
+  if (arguments.has("--gpus")) out.named_count = *total;
+  if (!arguments.has("--gpu")) {
+    if (!arguments.has("--gpu-memory")) return check_alone(arguments).map([&] { return out; });
+    out.gpu = nameless_card();
+  } else if (is_local(arguments.text("--gpu"))) {
+    auto local = choose_local(arguments.text("--gpu"), arguments, files);
+    if (!local) return local;
+    const std::optional<std::int64_t> count = out.named_count;
+    out = *std::move(local);
+    out.named_count = count;
+  } else {
+    const auto devices =
+        hardware::find_devices(arguments.text("--gpu"), arguments.has("--gpus") ? std::optional(*total) : std::nullopt);
+    if (!devices) return tl::unexpected<Error>(devices.error());
+    if (devices->groups.size() != 1) return not_in_this_version("--gpu", "serving on unequal GPUs");
+    out.gpu = devices->groups.front().gpu;
+    if (devices->count() > 1) out.named_count = devices->count();
+  }
+  if (auto adjusted = adjust(*out.gpu, arguments, out); !adjusted) return tl::unexpected<Error>(adjusted.error());
+  hardware::take_used(*out.gpu, -out.used_bytes);
+  return out;
 }
 
 Expected<ChosenDevice> choose_device(const Arguments& arguments, const Files& files) {

@@ -1,13 +1,16 @@
-// `ullage models` and `ullage gpus`.
+// `ullage models`, `ullage gpus` and `ullage engines`.
 #include <fmt/core.h>
 
+#include "base/lines.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run.h"
+#include "engines/vllm/rules.h"
 #include "hardware/gpu_list.h"
 #include "model/catalogue.h"
 #include "model/family.h"
 #include "model/outline.h"
+#include "report/engine_rules.h"
 #include "report/lists.h"
 
 namespace ullage::cli {
@@ -96,6 +99,20 @@ Expected<int> gpus_command(const Invocation& call) {
   const auto gpus = listed_gpus(call.arguments);
   if (!gpus) return tl::unexpected<Error>(gpus.error());
   const std::string answer = wants_json(call.arguments) ? report::gpus_json(*gpus) : report::gpus_text(*gpus, *style);
+  return call.streams.out(answer).map([] { return int{kAnswered}; });
+}
+
+// Rules whose id or item holds the text, in the file's order.
+Expected<int> engines_command(const Invocation& call) {
+  const auto style = text_style(call.arguments, call.streams.surroundings);
+  if (!style) return tl::unexpected<Error>(style.error());
+  const std::string wanted = filter_text(call.arguments);
+  std::vector<engines::vllm::Rule> rules = engines::vllm::rules();
+  std::erase_if(rules, [&](const engines::vllm::Rule& rule) {
+    return !contains_ignoring_case("vllm " + rule.item + " " + rule.id, wanted);
+  });
+  const std::string answer =
+      wants_json(call.arguments) ? report::engine_rules_json(rules) : report::engine_rules_text(rules, *style);
   return call.streams.out(answer).map([] { return int{kAnswered}; });
 }
 

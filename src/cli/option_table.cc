@@ -25,8 +25,8 @@ constexpr std::string_view kComponents =
     "cached|unattributed";
 
 constexpr std::string_view kServeComponents =
-    "parameters|buffers|inputs|kv_cache|activations|temporaries|workspace|context|libraries|fragmentation|cached|"
-    "unattributed";
+    "parameters|buffers|inputs|kv_cache|activations|temporaries|cuda_graphs|workspace|context|libraries|fragmentation|"
+    "cached|unattributed";
 
 constexpr OptionSpec kTrain[] = {
     {"--gpu", "GPU", Text::opt_gpu},
@@ -93,8 +93,8 @@ constexpr std::string_view kTrainLater =
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
 
 constexpr OptionSpec kServe[] = {
-    {"--engine", "transformers", Text::opt_serve_engine, "transformers",
-     "vllm|sglang|llama.cpp|ollama|tensorrt-llm|mindie"},
+    {"--engine", "transformers|vllm", Text::opt_serve_engine, "transformers|vllm",
+     "sglang|llama.cpp|ollama|tensorrt-llm|mindie"},
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_serve_gpus},
     {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
@@ -104,7 +104,7 @@ constexpr OptionSpec kServe[] = {
     {"--batch", "B", Text::opt_batch},
     {"--seq-len", "S", Text::opt_prompt},
     {"--new-tokens", "N", Text::opt_new_tokens},
-    {"--dtype", "bf16|fp16|fp32", Text::opt_dtype, "bf16|fp16|fp32|bfloat16|float16|float32|half"},
+    {"--dtype", "bf16|fp16|fp32", Text::opt_dtype, "bf16|fp16|fp32|bfloat16|float16|float32|half|auto|float"},
     {"--quantization", "FORMAT", Text::opt_serve_quantization},
     {"--device-map", "auto|balanced|balanced_low_0|sequential", Text::opt_device_map,
      "auto|balanced|balanced_low_0|sequential"},
@@ -113,6 +113,28 @@ constexpr OptionSpec kServe[] = {
     {"--kernels", "cuda|cuda-traced", Text::opt_kernels, "cuda|cuda-traced"},
     {"--torch", "V", Text::opt_torch},
     {"--transformers", "V", Text::opt_transformers},
+    {"--engine-version", "V", Text::opt_engine_version},
+    {"--max-model-len", "N|max", Text::opt_max_model_len},
+    {"--gpu-memory-utilization", "F", Text::opt_gpu_memory_utilization},
+    {"--kv-cache-memory-bytes", "N", Text::opt_kv_cache_memory_bytes},
+    {"--max-num-batched-tokens", "N", Text::opt_max_num_batched_tokens},
+    {"--max-num-seqs", "N", Text::opt_max_num_seqs},
+    {"--kv-cache-dtype", "auto|fp8|…", Text::opt_vllm_kv_cache_dtype},
+    {"--block-size", "N", Text::opt_vllm_block_size},
+    {"--enforce-eager", "", Text::opt_enforce_eager},
+    {"--enable-prefix-caching", "", Text::opt_enable_prefix_caching},
+    {"--tensor-parallel-size", "N", Text::opt_tensor_parallel_size},
+    {"--pipeline-parallel-size", "N", Text::opt_pipeline_parallel_size},
+    {"--data-parallel-size", "N", Text::opt_data_parallel_size},
+    {"--enable-expert-parallel", "", Text::opt_enable_expert_parallel},
+    {"--decode-context-parallel-size", "N", Text::opt_decode_context_parallel_size},
+    {"--speculative-config", "JSON", Text::opt_speculative_config},
+    {"--enable-lora", "", Text::opt_enable_lora},
+    {"--max-loras", "N", Text::opt_max_loras},
+    {"--max-lora-rank", "R", Text::opt_max_lora_rank},
+    {"--cudagraph-capture-sizes", "1,2,4,…", Text::opt_cudagraph_capture_sizes},
+    {"--cpu-offload-gb", "X", Text::opt_cpu_offload_gb},
+    {"--env", "NAME=VALUE", Text::opt_env, "", "", true},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
     {"--html", "FILE", Text::opt_html},
     {"--why", "[COMPONENT]", Text::opt_why, kServeComponents},
@@ -121,12 +143,8 @@ constexpr OptionSpec kServe[] = {
 
 // Those of other engines.
 constexpr std::string_view kServeLater =
-    "--engine-version --input-len --output-len --concurrency --sweep --timeline "
-    "--max-model-len --gpu-memory-utilization --kv-cache-memory-bytes --max-num-batched-tokens --max-num-seqs "
-    "--kv-cache-dtype --block-size --enforce-eager --enable-prefix-caching --tensor-parallel-size "
-    "--pipeline-parallel-size --data-parallel-size --enable-expert-parallel --decode-context-parallel-size "
-    "--speculative-config --enable-lora --max-loras --max-lora-rank --limit-mm-per-prompt --cudagraph-capture-sizes "
-    "--cpu-offload-gb --env --tp --pp --dp --ep --context-length --mem-fraction-static --chunked-prefill-size "
+    "--input-len --output-len --concurrency --sweep --timeline --limit-mm-per-prompt --tp --pp --dp --ep "
+    "--context-length --mem-fraction-static --chunked-prefill-size "
     "--max-running-requests --max-total-tokens --cuda-graph-max-bs --page-size --enable-dp-attention "
     "--attention-backend --speculative-algorithm --kt-num-gpu-experts -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "
     "-ot -dev --cpu-moe --n-cpu-moe -nkvo --swa-full --kv-unified --no-mmap --mmproj --no-mmproj-offload --spec-type "
@@ -224,6 +242,7 @@ constexpr CommandSpec kCommands[] = {
     {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, ""},
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},
     {"gpus", "[TEXT]", false, Text::cmd_gpus, kGpus, ""},
+    {"engines", "[TEXT]", false, Text::cmd_engines, {}, ""},
     {"validate", "CASES.jsonl", true, Text::cmd_validate, kValidate, ""},
     {"replay", "FILE.json", true, Text::cmd_replay, {}, ""},
     {"mfu", "[MODEL]", false, Text::cmd_mfu, kMfu, "--trace"},

@@ -35,7 +35,7 @@ inline constexpr std::string_view kLaterCommonOptions = "--html";
 std::span<const CommandSpec> commands();
 const CommandSpec* find_command(std::string_view name);
 // Commands that nothing has built yet.
-inline constexpr std::string_view kLaterCommands = "check plan explain scrub watch measure engines web";
+inline constexpr std::string_view kLaterCommands = "check plan explain scrub watch measure web";
 
 // Calls visit(word) for the words of a list separated by `separator`.
 template <class Visit>

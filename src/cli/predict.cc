@@ -1,5 +1,4 @@
 #include "cli/commands.h"
-#include "cli/serve_answer.h"
 
 namespace ullage::cli {
 
@@ -10,7 +9,7 @@ Expected<report::Prediction> predict(std::span<const std::string> words, const F
   if (!arguments) return tl::unexpected<Error>(arguments.error());
   if (arguments->has("--help")) return fail(ErrorCode::invalid_argument, "--help", "asks for no prediction");
   if (command == "train") return predict_with_all(*arguments, files);
-  return answer_serving(*arguments, files).map([](ServeAnswer&& answer) { return std::move(answer.prediction); });
+  return predict_serving(*arguments, files);
 }
 
 }  // namespace ullage::cli

@@ -22,6 +22,7 @@ Command function_of(std::string_view name) {
   if (name == "inspect") return inspect_command;
   if (name == "models") return models_command;
   if (name == "gpus") return gpus_command;
+  if (name == "engines") return engines_command;
   if (name == "validate") return validate_command;
   if (name == "fit") return fit_command;
   if (name == "mfu") return mfu_command;

@@ -1,7 +1,10 @@
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run.h"
 #include "cli/serve_answer.h"
+#include "cli/serve_engines.h"
+#include "cli/serve_vllm.h"
 #include "report/page.h"
 #include "report/prediction_json.h"
 #include "report/prediction_text.h"
@@ -22,18 +25,38 @@ Expected<void> write_page(const Invocation& call, const ServeAnswer& answer, con
                           report::prediction_page(answer.prediction, answer.served.run.timeline, wording));
 }
 
+Expected<void> check_serving(const Arguments& arguments) {
+  return check_engine_options(arguments).and_then([&] { return check_require_fit(arguments); });
+}
+
+Expected<int> finish(const Invocation& call, const report::Prediction& prediction, const report::TextStyle& style) {
+  const bool refused = call.arguments.has("--require-fit") && prediction.fit.fits == false;
+  return call.streams.out(answer_text(call.arguments, prediction, style)).map([&] {
+    return refused ? kDoesNotFit : kAnswered;
+  });
+}
+
 }  // namespace
+
+Expected<report::Prediction> predict_serving(const Arguments& arguments, const Files& files) {
+  if (auto checked = check_serving(arguments); !checked) return tl::unexpected<Error>(checked.error());
+  if (engine_of(arguments) == "vllm") return answer_vllm(arguments, files);
+  return answer_serving(arguments, files).map([](ServeAnswer&& answer) { return std::move(answer.prediction); });
+}
 
 Expected<int> serve_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
+  if (engine_of(call.arguments) != "transformers") {
+    const auto prediction = predict_serving(call.arguments, call.files);
+    if (!prediction) return tl::unexpected<Error>(prediction.error());
+    return finish(call, *prediction, *style);
+  }
+  if (auto checked = check_serving(call.arguments); !checked) return tl::unexpected<Error>(checked.error());
   const auto answer = answer_serving(call.arguments, call.files);
   if (!answer) return tl::unexpected<Error>(answer.error());
   if (auto written = write_page(call, *answer, style->wording); !written) return tl::unexpected<Error>(written.error());
-  const bool refused = call.arguments.has("--require-fit") && answer->prediction.fit.fits == false;
-  return call.streams.out(answer_text(call.arguments, answer->prediction, *style)).map([&] {
-    return refused ? kDoesNotFit : kAnswered;
-  });
+  return finish(call, answer->prediction, *style);
 }
 
 }  // namespace ullage::cli

@@ -21,9 +21,34 @@ std::string shown(const Setting& setting) {
   return std::visit(Show{}, setting.value);
 }
 
+Message startup_verdict(const Prediction& p) {
+  const Startup& s = *p.startup;
+  const Bytes process{p.peak.process_bytes.value_or(p.peak.allocated_bytes)};
+  if (!p.device.usable_bytes) return {Text::verdict_engine_no_card, {{"process", process}}};
+  const memory::Range range = p.peak.process_range.value_or(memory::Range{process.value, process.value});
+  Message out{Text::verdict_starts,
+              {{"process", process},
+               {"usable", Bytes{*p.device.usable_bytes}},
+               {"left", Bytes{p.fit.headroom_bytes.value_or(0)}},
+               {"low", Bytes{range.low_bytes}},
+               {"high", Bytes{range.high_bytes}},
+               {"reason", s.outcome.key}}};
+  if (s.starts) out.key = is_certain(p) ? Text::verdict_starts : Text::verdict_probably_starts;
+  else out.key = is_certain(p) ? Text::verdict_refuses : Text::verdict_probably_refuses;
+  return out;
+}
+
 }  // namespace
 
 Message title_of(const Prediction& p) {
+  if (p.startup) {
+    return {p.device.name.empty() ? Text::title_engine : Text::title_engine_on,
+            {{"model", p.model.name},
+             {"engine", p.startup->engine},
+             {"version", p.startup->version},
+             {"count", p.device.count},
+             {"gpu", p.device.title}}};
+  }
   const bool serves = p.serve.has_value();
   if (p.device.name.empty()) return {serves ? Text::title_serve : Text::title_train, {{"model", p.model.name}}};
   return {serves ? Text::title_serve_on : Text::title_train_on,
@@ -31,6 +56,7 @@ Message title_of(const Prediction& p) {
 }
 
 Message verdict_of(const Prediction& p) {
+  if (p.startup) return startup_verdict(p);
   const Bytes allocated{p.peak.allocated_bytes};
   if (!p.device.usable_bytes) return {Text::verdict_no_card, {{"allocated", allocated}}};
   if (!p.fit.fits || !p.peak.process_bytes || !p.peak.process_range || !p.fit.headroom_bytes)

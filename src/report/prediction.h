@@ -134,10 +134,11 @@ struct Host {
   Message rule;
 };
 
-// One card of several, or one process of several.
+// One card of several, or the equal ones of a pipeline's stage.
 struct RankLine {
-  std::string name;  // "cuda:0"
-  std::string gpu;   // the catalogue's id; empty: a card without limit
+  std::string name;        // "cuda:0", "pp0"
+  std::int64_t count = 1;  // of GPUs
+  std::string gpu;         // the catalogue's id; empty: a card without limit
   std::optional<std::int64_t> usable_bytes;
   Peak peak;
   std::vector<ComponentLine> components;
@@ -153,6 +154,32 @@ struct ServeFacts {
   std::int64_t kv_tokens = 0;              // of all sequences
   std::int64_t activation_peak_bytes = 0;  // at the peak, beside weights and cache
   std::optional<std::int64_t> context_bytes;
+  // Of engines that share a card out when they start.
+  std::optional<std::int64_t> weights_load_peak_bytes;
+  std::optional<memory::Range> kv_range;
+  std::optional<std::int64_t> kv_tokens_printed;  // as the engine's log has them
+  std::optional<std::int64_t> kv_blocks;
+  std::optional<std::int64_t> kv_block_size;  // tokens
+  std::optional<double> max_concurrency;      // requests of the longest length at once
+  std::optional<std::int64_t> non_torch_bytes;
+  std::optional<std::int64_t> cuda_graph_bytes;
+  std::optional<std::int64_t> cuda_graph_estimate_bytes;  // what the engine itself sets aside
+  std::optional<memory::Range> activation_peak_range;
+  std::optional<memory::Range> context_range;
+  std::optional<memory::Range> non_torch_range;
+  std::optional<memory::Range> cuda_graph_range;
+};
+
+// How the start of an engine ends that shares a card out: it has no timeline.
+struct Startup {
+  std::string engine;   // "vLLM"
+  std::string version;  // "0.19.0"
+  bool starts = true;
+  Message outcome;                              // the same in words, of a refusal its reason
+  std::string refusal;                          // the engine's own error; empty: it starts
+  std::vector<std::string> log;                 // lines that the engine prints about its cache
+  std::vector<Message> capacity;                // what they mean
+  std::optional<std::int64_t> requested_bytes;  // of the card, for all that the engine counts
 };
 
 struct Prediction {
@@ -171,6 +198,7 @@ struct Prediction {
   Fit fit;
   std::optional<FullCardLine> full;  // where fit.fits is false
   std::optional<ServeFacts> serve;   // of `serve`
+  std::optional<Startup> startup;    // of an engine that shares a card out; phases, parts and layers are empty then
   std::optional<Host> host;          // where it was asked how the weights arrive
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only

@@ -136,17 +136,40 @@ Json work_json(const Work& w) {
 // What this engine has not is null.
 void add_serve(Json& out, const ServeFacts& s) {
   out["weights_bytes"] = s.weights_bytes;
-  out["weights_load_peak_bytes"] = nullptr;
-  out["kv"] = {{"bytes", s.kv_bytes},       {"bytes_per_token", s.kv_bytes_per_token},
-               {"tokens", s.kv_tokens},     {"tokens_printed", nullptr},
-               {"blocks", nullptr},         {"block_size", nullptr},
-               {"max_concurrency", nullptr}};
+  out["weights_load_peak_bytes"] = or_null(s.weights_load_peak_bytes);
+  out["kv"] = {{"bytes", s.kv_bytes},
+               {"range_bytes", or_null(s.kv_range)},
+               {"bytes_per_token", s.kv_bytes_per_token},
+               {"tokens", s.kv_tokens},
+               {"tokens_printed", or_null(s.kv_tokens_printed)},
+               {"blocks", or_null(s.kv_blocks)},
+               {"block_size", or_null(s.kv_block_size)},
+               {"max_concurrency", or_null(s.max_concurrency)}};
   out["activation_peak_bytes"] = s.activation_peak_bytes;
+  out["activation_peak_range_bytes"] = or_null(s.activation_peak_range);
   out["context_bytes"] = or_null(s.context_bytes);
-  out["non_torch_bytes"] = nullptr;
-  out["cuda_graph_bytes"] = nullptr;
-  out["cuda_graph_estimate_bytes"] = nullptr;
+  out["context_range_bytes"] = or_null(s.context_range);
+  out["non_torch_bytes"] = or_null(s.non_torch_bytes);
+  out["non_torch_range_bytes"] = or_null(s.non_torch_range);
+  out["cuda_graph_bytes"] = or_null(s.cuda_graph_bytes);
+  out["cuda_graph_range_bytes"] = or_null(s.cuda_graph_range);
+  out["cuda_graph_estimate_bytes"] = or_null(s.cuda_graph_estimate_bytes);
   out["buffers"] = nullptr;
+}
+
+Json startup_json(const Startup& s) {
+  return {{"engine", s.engine},
+          {"version", s.version},
+          {"starts", s.starts},
+          {"outcome", render(s.outcome, {Language::en, Unit::gib})},
+          {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)},
+          {"log", s.log},
+          {"requested_bytes", or_null(s.requested_bytes)}};
+}
+
+// Over all GPUs.
+Json totals_json(const Prediction& p) {
+  return {{"process_bytes", p.total_process_bytes ? Json(*p.total_process_bytes) : or_null(p.peak.process_bytes)}};
 }
 
 Json full_json(const std::optional<FullCardLine>& full) {
@@ -179,6 +202,7 @@ Json ranks_json(const std::vector<RankLine>& ranks) {
   Json out = Json::array();
   for (const RankLine& rank : ranks) {
     out.push_back({{"name", rank.name},
+                   {"gpus", rank.count},
                    {"gpu", rank.gpu},
                    {"usable_bytes", or_null(rank.usable_bytes)},
                    {"peak", peak_json(rank.peak)},
@@ -213,7 +237,7 @@ Json prediction_document(const Prediction& p) {
   out["phases"] = phases_json(p);
   out["largest"] = largest_json(p.parts);
   out["layers"] = layers_json(p.layers);
-  out["work"] = work_json(p.work);
+  out["work"] = p.startup ? Json(nullptr) : work_json(p.work);
   out["ranks"] = ranks_json(p.ranks);
   out["host"] = host_json(p.host);
   out["fits"] = or_null(p.fit.fits);
@@ -221,11 +245,12 @@ Json prediction_document(const Prediction& p) {
   out["headroom_bytes"] = or_null(p.fit.headroom_bytes);
   out["headroom_at_most_bytes"] = or_null(p.fit.headroom_at_most_bytes);
   out["out_of_memory"] = full_json(p.full);
-  out["totals"] = {{"process_bytes", p.ranks.empty() ? or_null(p.peak.process_bytes) : or_null(p.total_process_bytes)}};
+  out["totals"] = totals_json(p);
   out["speed"] = nullptr;
   out["advice"] = advice_json(p.advice);
   if (!p.textbook.empty()) out["textbook"] = textbook_lines_json(p.textbook);
   if (p.serve) add_serve(out, *p.serve);
+  if (p.startup) out["startup"] = startup_json(*p.startup);
   out["assumptions"] = messages_json(p.assumptions);
   out["warnings"] = messages_json(p.warnings);
   return out;

@@ -9,6 +9,7 @@
 #include "report/glance.h"
 #include "report/layout.h"
 #include "report/part_names.h"
+#include "report/startup_text.h"
 
 namespace ullage::report {
 namespace {
@@ -81,10 +82,10 @@ void write_ranks(TextPage& page, const Prediction& p) {
               page.toned(pad_left(page.bytes(bytes), page.bytes_width()), fails ? Tone::bad : Tone::plain) +
               (rank.usable_bytes ? page.say(Message{Text::rank_of_usable, {{"usable", Bytes{*rank.usable_bytes}}}})
                                  : std::string()) +
-              (rank.gpu.empty() ? "" : "  " + rank.gpu));
+              (rank.gpu.empty() ? "" : "  " + rank.gpu) + (rank.count == 1 ? "" : fmt::format("  x {}", rank.count)));
     std::string modules;
     for (const std::string& module : rank.modules) modules += (modules.empty() ? "" : ", ") + module;
-    page.paragraph(page.toned(modules, Tone::faint), 6);
+    if (!modules.empty()) page.paragraph(page.toned(modules, Tone::faint), 6);
   }
 }
 
@@ -187,6 +188,15 @@ void write_work(TextPage& page, const Prediction& p) {
                  0);
 }
 
+// What only a run that was followed allocation by allocation has.
+void write_timeline(TextPage& page, const Prediction& p) {
+  write_phases(page, p);
+  write_host(page, p);
+  write_parts(page, p);
+  write_layers(page, p);
+  write_work(page, p);
+}
+
 void write_setup(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_setup);
   page.paragraph(setup_text(p), 2);
@@ -225,14 +235,12 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
                  0);
   page.line();
   page.line(page.toned(wrap(page.say(verdict_of(p)), style.columns, 0), verdict_tone(p)));
-  write_peak(page, p);
+  if (p.startup) write_startup(page, p);
+  else write_peak(page, p);
   write_ranks(page, p);
   write_components(page, p);
-  write_phases(page, p);
-  write_host(page, p);
-  write_parts(page, p);
-  write_layers(page, p);
-  write_work(page, p);
+  if (p.startup) write_capacity(page, p);
+  else write_timeline(page, p);
   if (style.detail == Detail::verbose) write_setup(page, p);
   write_advice(page, p);
   if (!p.textbook.empty()) write_textbook(page, p.textbook);

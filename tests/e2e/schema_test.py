@@ -37,6 +37,12 @@ CALLS = {
         ["serve", LLAMA, "--gpu", "2xrtx-4090", "--quantization", "nf4"],
         ["serve", LLAMA, "--gpus", "3", "--device-map", "sequential"],
         ["serve", "Qwen/Qwen3-30B-A3B", "--gpu", "rtx-4090,rtx-3090", "--quantization", "int8", "--seq-len", "128"],
+        ["serve", LLAMA, "--engine", "vllm"],
+        ["serve", LLAMA, "--engine", "vllm", "--gpu", "t4", "--max-model-len", "max", "--lang", "zh"],
+        ["serve", "Llama-3.1-70B", "--engine", "vllm", "--gpu", "8xh100", "--tensor-parallel-size", "4",
+         "--pipeline-parallel-size", "2", "--quantization", "fp8", "--engine-version", "0.19.0"],
+        ["serve", "Llama-3.1-8B", "--engine", "vllm", "--gpu", "rtx-3090", "--engine-version", "0.6.4"],
+        ["serve", "Qwen/Qwen3.5-27B", "--engine", "vllm", "--kv-cache-memory-bytes", "4G", "--tensor-parallel-size", "2"],
     ],
     "fit": [
         ["fit", "7B", "--gpu", "rtx-4070,t4"],
@@ -74,6 +80,7 @@ CALLS = {
         ["train", "gpt2", "--sweep", "micro-batch=1..3"],
         ["train", "gpt2", "--gpu", "t4", "--sweep", "seq-len=512,1024,4096"],
     ],
+    "engines": [["engines"], ["engines", "graph"], ["engines", "no such rule"]],
     "gpus": [["gpus"], ["gpus", "--sort", "bandwidth", "--bf16"], ["gpus", "no such card"]],
 }
 

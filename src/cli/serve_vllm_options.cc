@@ -1,0 +1,219 @@
+#include "cli/serve_vllm_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace ullage::cli {
+namespace {
+
+namespace vllm = engines::vllm;
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
+constexpr std::int64_t kMostSequences = 1 << 20;
+constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostBlock = 1 << 16;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr double kMostOffloadGiB = 1 << 20;
+
+struct Suffix {
+  char letter;
+  std::int64_t factor;
+};
+
+// vLLM's own short forms of numbers: small letters are decimal, capitals binary.
+constexpr Suffix kSuffixes[] = {{'k', 1'000}, {'m', 1'000'000}, {'g', 1'000'000'000},
+                                {'K', kKiB},  {'M', kMiB},      {'G', kGiB}};
+
+// "8192", "32k", "32K"; nothing where the option is not there.
+Expected<std::optional<std::int64_t>> count(const Arguments& arguments, std::string_view option, std::int64_t low,
+                                            std::int64_t high) {
+  if (!arguments.has(option)) return std::nullopt;
+  const std::string given = arguments.text(option);
+  std::string_view digits = given;
+  std::int64_t factor = 1;
+  for (const Suffix& suffix : kSuffixes) {
+    if (digits.empty() || digits.back() != suffix.letter) continue;
+    factor = suffix.factor;
+    digits.remove_suffix(1);
+    break;
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool read = error == std::errc{} && end == digits.data() + digits.size() && !digits.empty() && value >= 0;
+  if (read) value = multiply_saturated(value, factor);
+  if (read && value >= low && value <= high) return value;
+  return fail(ErrorCode::invalid_argument, std::string(option),
+              fmt::format("'{}' is not a whole number from {} to {}", given.substr(0, 60), low, high));
+}
+
+struct CountOption {
+  std::string_view name;
+  std::optional<std::int64_t> vllm::Flags::*flag;
+  std::int64_t low;
+  std::int64_t high;
+};
+
+constexpr CountOption kCounts[] = {
+    {"--block-size", &vllm::Flags::block_size, 1, kMostBlock},
+    {"--max-num-seqs", &vllm::Flags::max_num_seqs, 1, kMostSequences},
+    {"--max-num-batched-tokens", &vllm::Flags::max_num_batched_tokens, 1, kMostTokens},
+    {"--kv-cache-memory-bytes", &vllm::Flags::kv_cache_memory_bytes, 1, kMostBytes},
+    {"--tensor-parallel-size", &vllm::Flags::tensor_parallel_size, 1, kMostRanks},
+    {"--pipeline-parallel-size", &vllm::Flags::pipeline_parallel_size, 1, kMostRanks},
+    {"--data-parallel-size", &vllm::Flags::data_parallel_size, 1, kMostRanks},
+    {"--decode-context-parallel-size", &vllm::Flags::decode_context_parallel_size, 1, kMostRanks},
+    {"--max-loras", &vllm::Flags::max_loras, 1, kMostRanks},
+    {"--max-lora-rank", &vllm::Flags::max_lora_rank, 1, kMostRanks},
+};
+
+Expected<void> read_counts(const Arguments& arguments, vllm::Flags& flags) {
+  for (const CountOption& option : kCounts) {
+    const auto value = count(arguments, option.name, option.low, option.high);
+    if (!value) return tl::unexpected<Error>(value.error());
+    flags.*option.flag = *value;
+  }
+  if (arguments.text("--max-model-len") == "max") return {};
+  const auto length = count(arguments, "--max-model-len", 1, kMostTokens);
+  if (!length) return tl::unexpected<Error>(length.error());
+  flags.max_model_len = *length;
+  return {};
+}
+
+Expected<void> read_numbers(const Arguments& arguments, vllm::Flags& flags) {
+  const auto share = arguments.number("--gpu-memory-utilization", 0);
+  if (!share) return tl::unexpected<Error>(share.error());
+  if (arguments.has("--gpu-memory-utilization")) flags.gpu_memory_utilization = *share;
+  const auto offload = arguments.number("--cpu-offload-gb", 0);
+  if (!offload) return tl::unexpected<Error>(offload.error());
+  if (arguments.has("--cpu-offload-gb")) flags.cpu_offload_gb = std::min(*offload, kMostOffloadGiB);
+  return {};
+}
+
+std::optional<std::string> text_of(const Arguments& arguments, std::string_view option) {
+  return arguments.has(option) ? std::optional(arguments.text(option)) : std::nullopt;
+}
+
+Expected<void> read_env(const Arguments& arguments, vllm::Flags& flags) {
+  for (const std::string& text : arguments.all("--env")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail(ErrorCode::invalid_argument, "--env", fmt::format("'{}' is not NAME=VALUE", text.substr(0, 60)));
+    std::string value = text.substr(equals + 1);
+    flags.env.emplace_back(text.substr(0, equals), std::move(value));
+  }
+  return {};
+}
+
+struct Method {
+  std::string_view word;
+  std::string_view format;
+};
+
+// vLLM's words for what a plain checkpoint of that kind would hold.
+constexpr Method kMethods[] = {
+    {"awq_marlin", "awq"}, {"gptq_marlin", "gptq"}, {"auto-round", "gptq"}, {"auto_round", "gptq"},
+    {"fbgemm_fp8", "fp8"}, {"ptpc_fp8", "fp8"},     {"modelopt", "fp8"},    {"modelopt_fp4", "nvfp4"},
+};
+
+// bitsandbytes: scales are quantised themselves, and from some release on taken apart while they are loaded.
+// Source: vllm/model_executor/model_loader/bitsandbytes_loader.py (_dequantize_dq).
+constexpr vllm::Version kTakesScalesApart{0, 9, 0};
+
+std::string format_of(const std::string& word, const vllm::Options& options) {
+  if (word == "bitsandbytes") return options.version >= kTakesScalesApart ? "nf4" : "nf4-dq";
+  for (const Method& method : kMethods) {
+    if (method.word == word) return std::string(method.format);
+  }
+  return word;
+}
+
+}  // namespace
+
+Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
+  vllm::Flags out;
+  if (auto read = read_counts(arguments, out); !read) return tl::unexpected<Error>(read.error());
+  if (auto read = read_numbers(arguments, out); !read) return tl::unexpected<Error>(read.error());
+  if (auto read = read_env(arguments, out); !read) return tl::unexpected<Error>(read.error());
+  out.engine_version = text_of(arguments, "--engine-version");
+  out.dtype = text_of(arguments, "--dtype");
+  out.kv_cache_dtype = text_of(arguments, "--kv-cache-dtype");
+  out.cudagraph_capture_sizes = text_of(arguments, "--cudagraph-capture-sizes");
+  out.speculative_config = text_of(arguments, "--speculative-config");
+  out.enable_expert_parallel = arguments.has("--enable-expert-parallel");
+  out.enable_prefix_caching = arguments.has("--enable-prefix-caching");
+  out.enforce_eager = arguments.has("--enforce-eager");
+  out.enable_lora = arguments.has("--enable-lora");
+  return out;
+}
+
+Expected<std::optional<model::Quantisation>> vllm_quantisation(const Arguments& arguments, const LoadedModel& loaded,
+                                                               const vllm::Options& options) {
+  using Found = std::optional<model::Quantisation>;
+  if (loaded.quantisation.is_object()) {
+    return model::read_quantisation(JsonObject(loaded.quantisation, "quantization_config"))
+        .map([](model::Quantisation read) { return Found(std::move(read)); });
+  }
+  if (!arguments.has("--quantization")) return Found{};
+  const std::string word = arguments.text("--quantization");
+  if (word == "compressed-tensors" || word == "quark") {
+    return fail(ErrorCode::invalid_argument, "--quantization",
+                fmt::format("{} says nothing without the checkpoint's quantization_config; name a model that has one, "
+                            "or one of {}",
+                            word, model::quantisation_names()));
+  }
+  return model::quantisation_named(format_of(word, options)).map([](model::Quantisation read) {
+    return Found(std::move(read));
+  });
+}
+
+std::vector<report::Setting> vllm_settings(const Arguments& a, const vllm::Options& o, std::int64_t gpus) {
+  std::vector<report::Setting> out{{"engine", std::string("vllm")},
+                                   {"engine_version", vllm::to_string(o.version)},
+                                   {"gpus", gpus},
+                                   {"dtype", std::string(ullage::name_of(o.dtype))},
+                                   {"kv_cache_dtype", std::string(o.kv_cache_dtype.name)},
+                                   {"max_model_len", o.max_model_len},
+                                   {"block_size", o.block_size},
+                                   {"max_num_seqs", o.max_num_seqs},
+                                   {"max_num_batched_tokens", o.max_num_batched_tokens},
+                                   {"gpu_memory_utilization", o.gpu_memory_utilization},
+                                   {"tensor_parallel_size", o.tensor_parallel_size},
+                                   {"pipeline_parallel_size", o.pipeline_parallel_size},
+                                   {"data_parallel_size", o.data_parallel_size},
+                                   {"enforce_eager", o.enforce_eager}};
+  if (a.has("--quantization")) out.push_back({"quantization", a.text("--quantization")});
+  if (o.kv_cache_memory_bytes) out.push_back({"kv_cache_memory_bytes", *o.kv_cache_memory_bytes});
+  if (o.decode_context_parallel_size > 1)
+    out.push_back({"decode_context_parallel_size", o.decode_context_parallel_size});
+  if (o.enable_expert_parallel) out.push_back({"enable_expert_parallel", true});
+  if (a.has("--enable-prefix-caching")) out.push_back({"enable_prefix_caching", true});
+  if (o.speculative_tokens > 0) out.push_back({"num_speculative_tokens", o.speculative_tokens});
+  if (o.lora.slots > 0) {
+    out.push_back({"max_loras", o.lora.slots});
+    out.push_back({"max_lora_rank", o.lora.rank});
+  }
+  if (o.cpu_offload_bytes > 0) out.push_back({"cpu_offload_bytes", o.cpu_offload_bytes});
+  return out;
+}
+
+std::vector<report::Message> vllm_defaults(const Arguments& a, const vllm::Options& o) {
+  const std::pair<std::string_view, std::string> defaults[] = {
+      {"--engine-version", vllm::to_string(o.version)},
+      {"--dtype", std::string(ullage::name_of(o.dtype))},
+      {"--max-model-len", std::to_string(o.max_model_len)},
+      {"--gpu-memory-utilization", fmt::format("{:g}", o.gpu_memory_utilization)},
+      {"--max-num-batched-tokens", std::to_string(o.max_num_batched_tokens)},
+      {"--max-num-seqs", std::to_string(o.max_num_seqs)},
+      {"--kv-cache-dtype", std::string(o.kv_cache_dtype.name)},
+      {"--block-size", std::to_string(o.block_size)}};
+  std::string list;
+  for (const auto& [option, value] : defaults) {
+    if (!a.has(option)) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
+  }
+  if (list.empty()) return {};
+  return {{report::Text::assume_defaults, {{"options", list}}}};
+}
+
+}  // namespace ullage::cli

@@ -1,0 +1,125 @@
+// `ullage serve --engine vllm` and `ullage engines` as a person and as a program ask them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "cli/captured_run.h"
+
+namespace ullage {
+namespace {
+
+using testing::run;
+
+Json answer(const std::string& line) {
+  const testing::Captured captured = run(line + " --json");
+  const auto json = parse_json(captured.out, "answer");
+  EXPECT_TRUE(json) << captured.err;
+  return json ? *json : Json::object();
+}
+
+double gib(const Json& bytes) { return bytes.get<double>() / static_cast<double>(kGiB); }
+
+constexpr const char* kH100 =
+    "serve meta-llama/Llama-3.1-8B-Instruct --engine vllm --engine-version 0.19.0 --gpu h100-sxm-80gb --gpu-memory "
+    "79.19GiB --max-model-len 8192 --gpu-memory-utilization 0.95";
+
+// A start-up log of vLLM 0.19.0 (https://github.com/llm-d-incubation/llm-d-planner/pull/205): weights 14.99 GiB, peak
+// of activations 1.89, cache 58.11, 476,000 tokens, 58.11 requests.
+TEST(ServeVllm, AnswersAsTheLogDoes) {
+  const Json said = answer(kH100);
+  EXPECT_NEAR(gib(said["weights_bytes"]), 14.99, 0.01);
+  EXPECT_NEAR(gib(said["activation_peak_bytes"]), 1.89, 0.02);
+  EXPECT_NEAR(gib(said["kv"]["bytes"]), 58.11, 0.03);
+  EXPECT_EQ(said["kv"]["bytes_per_token"], 131072);
+  EXPECT_NEAR(said["kv"]["tokens"].get<double>(), 476000, 300);
+  EXPECT_EQ(said["kv"]["tokens"], said["kv"]["tokens_printed"]);
+  EXPECT_NEAR(said["kv"]["max_concurrency"].get<double>(), 58.11, 0.04);
+  EXPECT_EQ(said["fits"], true);
+  EXPECT_EQ(said["startup"]["refusal"], nullptr);
+  EXPECT_EQ(said["startup"]["log"].size(), 2U);
+  EXPECT_EQ(said["phases"].size(), 0U);
+  EXPECT_EQ(said["work"], nullptr);
+}
+
+TEST(ServeVllm, AddsUp) {
+  for (const char* line : {"serve meta-llama/Llama-3.1-8B --engine vllm --gpu h100",
+                           "serve meta-llama/Llama-3.1-70B --engine vllm --gpu 8xh100 --tensor-parallel-size 4 "
+                           "--pipeline-parallel-size 2"}) {
+    const Json said = answer(line);
+    std::int64_t allocated = 0;
+    std::int64_t process = 0;
+    for (const Json& component : said["components"]) {
+      const auto bytes = component["bytes"].get<std::int64_t>();
+      process += bytes;
+      if (component["in"] == "allocated") allocated += bytes;
+    }
+    EXPECT_EQ(said["peak"]["allocated_bytes"], allocated);
+    EXPECT_EQ(said["peak"]["process_bytes"], process);
+    EXPECT_EQ(said["device"]["usable_bytes"].get<std::int64_t>() - process, said["headroom_bytes"]);
+  }
+}
+
+TEST(ServeVllm, StagesHaveLinesOfTheirOwn) {
+  const Json said = answer("serve meta-llama/Llama-3.1-8B --engine vllm --gpu 4xh100 --pipeline-parallel-size 4");
+  ASSERT_EQ(said["ranks"].size(), 4U);
+  EXPECT_EQ(said["ranks"][3]["name"], "pp3");
+  std::int64_t sum = 0;
+  for (const Json& rank : said["ranks"]) sum += rank["peak"]["process_bytes"].get<std::int64_t>();
+  EXPECT_EQ(said["totals"]["process_bytes"], sum);
+}
+
+TEST(ServeVllm, FindsTheLongestRequest) {
+  const std::string line = "serve meta-llama/Llama-3.1-8B --engine vllm --gpu rtx-3090 --max-model-len ";
+  const Json most = answer(line + "max");
+  const auto length = most["setup"]["max_model_len"].get<std::int64_t>();
+  EXPECT_EQ(most["fits"], true);
+  EXPECT_EQ(answer(line + std::to_string(length + 1))["fits"], false);
+  EXPECT_EQ(answer(line + "131072")["fits"], false);
+}
+
+TEST(ServeVllm, ReadsVllmsShortNumbers) {
+  EXPECT_EQ(answer("serve gpt2 --engine vllm --max-model-len 1K")["setup"]["max_model_len"], 1024);
+  EXPECT_EQ(answer("serve gpt2 --engine vllm --max-model-len 1k")["setup"]["max_model_len"], 1000);
+}
+
+TEST(ServeVllm, OptionsBelongToTheirEngine) {
+  const auto mixed = run("serve gpt2 --max-model-len 1024");
+  EXPECT_EQ(mixed.status, 2);
+  EXPECT_EQ(mixed.err, "ullage: --max-model-len: is an option of --engine vllm, not of transformers\n");
+  EXPECT_EQ(run("serve gpt2 --engine vllm --new-tokens 5").err,
+            "ullage: --new-tokens: is an option of --engine transformers, not of vllm\n");
+}
+
+TEST(ServeVllm, RefusesInOneLine) {
+  for (const char* line :
+       {"serve resnet50 --engine vllm", "serve t5-small --engine vllm",
+        "serve gpt2 --engine vllm --tensor-parallel-size 5",
+        "serve gpt2 --engine vllm --gpu 2xh100 --tensor-parallel-size 4",
+        "serve gpt2 --engine vllm --engine-version newest", "serve gpt2 --engine vllm --kv-cache-dtype turboquant_k8v4",
+        "serve gpt2 --engine vllm --max-num-seqs 0", "serve gpt2 --engine vllm --env NAME",
+        "serve gpt2 --engine vllm --quantization compressed-tensors"}) {
+    const auto captured = run(line);
+    EXPECT_EQ(captured.status, 2) << line;
+    EXPECT_TRUE(captured.out.empty()) << line;
+    EXPECT_EQ(std::count(captured.err.begin(), captured.err.end(), '\n'), 1) << captured.err;
+  }
+  EXPECT_EQ(run("serve meta-llama/Llama-3.1-8B --engine vllm --gpu rtx-3090 --require-fit").status, 3);
+}
+
+TEST(ServeVllm, WarnsOfWhatItDoesNotKnow) {
+  const Json said = answer("serve gpt2 --engine vllm --gpu 4xh100 --engine-version 0.99 --env HF_TOKEN=x");
+  EXPECT_EQ(said["warnings"].size(), 3U);
+}
+
+TEST(Engines, ListsRulesWithReleasesAndSources) {
+  const Json said = answer("engines");
+  ASSERT_EQ(said["engines"].size(), 1U);
+  EXPECT_GT(said["engines"][0]["rules"].size(), 30U);
+  for (const Json& rule : said["engines"][0]["rules"]) EXPECT_FALSE(rule["source"].get<std::string>().empty());
+  EXPECT_EQ(answer("engines graphs-charged")["engines"][0]["rules"][0]["since"], "0.21");
+}
+
+}  // namespace
+}  // namespace ullage
