@@ -34,6 +34,7 @@ void CachingAllocator::add_rows() {
   const std::size_t had = blocks_.size();
   const std::size_t now = std::max<std::size_t>(64, 2 * had);
   blocks_.resize(now);
+  links_.resize(now);
   unused_.resize(now);
   for (std::size_t row = now; row-- > had;) unused_[unused_count_++] = static_cast<std::uint32_t>(row);
 }
@@ -49,7 +50,7 @@ Handle CachingAllocator::allocate(std::int64_t requested_bytes, Stream stream, P
   const FreeList::Position fit = find_fit(request, list);
   if (!list.is_end(fit)) {
     const std::uint32_t block = list.block(fit);
-    list.erase(fit);
+    list.erase(links_.data(), fit.row, block);
     if (!splits(blocks_[block], request.bytes)) return take(block, requested_bytes);
     const std::uint32_t front = split_front(block, request.bytes);
     insert_free(list, block);
@@ -152,7 +153,8 @@ void CachingAllocator::fail(const Request& request, std::int64_t requested_bytes
   for (const Pool& pool : pools_) {
     if (pool.id == 0) continue;
     for (const StreamLists& of_stream : pool.streams)
-      of_stream.free.for_each([&](std::uint32_t block) { failure_.private_bytes += blocks_[block].bytes; });
+      of_stream.free.for_each(links_.data(),
+                              [&](std::uint32_t block) { failure_.private_bytes += blocks_[block].bytes; });
   }
 }
 
@@ -232,7 +234,7 @@ void CachingAllocator::put_back(std::uint32_t block) {
   FreeList& list = lists(blocks_[block].pool, blocks_[block].stream).free;
   for (const std::uint32_t other : {blocks_[block].previous, blocks_[block].next}) {
     if (!merges(block, other)) continue;
-    list.erase(blocks_[other].row, blocks_[other].address);
+    list.erase(links_.data(), blocks_[other].row, other);
     absorb(block, other);
   }
   insert_free(list, block);
@@ -271,7 +273,7 @@ std::int64_t CachingAllocator::idle_bytes() const {
   std::int64_t out = 0;
   for (const Pool& pool : pools_) {
     for (const StreamLists& of_stream : pool.streams) {
-      of_stream.free.for_each([&](std::uint32_t block) { out += idle_bytes_of(blocks_[block]); });
+      of_stream.free.for_each(links_.data(), [&](std::uint32_t block) { out += idle_bytes_of(blocks_[block]); });
     }
   }
   return out;

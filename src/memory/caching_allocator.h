@@ -209,8 +209,8 @@ class CachingAllocator {
   void put_back(std::uint32_t block);
   void insert_free(FreeList& list, std::uint32_t block) {
     Block& free = blocks_[block];
-    free.since = pools_[free.pool].searches;
-    free.row = list.insert(free.bytes, {free.address, block});
+    if (collects_garbage_) free.since = pools_[free.pool].searches;
+    free.row = list.insert(links_.data(), free.bytes, free.address, block);
   }
 
   void release_all();
@@ -247,6 +247,7 @@ class CachingAllocator {
   std::uint64_t next_address_ = 0;
   std::uint64_t next_place_ = kNowhere;
   std::vector<Block> blocks_;
+  std::vector<FreeLink> links_;        // of free blocks, by block
   std::vector<std::uint32_t> unused_;  // rows of blocks_, the first unused_count_; as many as those
   std::size_t unused_count_ = 0;
   std::vector<Pool> pools_;  // small and large of each id, in that order

@@ -18,11 +18,11 @@ constexpr std::int64_t kAddressSpace = std::int64_t{1} << 45;
 FreeList::Position CachingAllocator::past_expandable(const FreeList& list, FreeList::Position at) const {
   const auto expandable = [&] { return blocks_[list.block(at)].expandable != kNone; };
   if (!settings_.expandable_segments) {
-    while (!list.is_end(at) && expandable()) at = list.next(at);
+    while (!list.is_end(at) && expandable()) at = list.next(links_.data(), at);
     return at;
   }
   while (expandable()) {
-    const FreeList::Position next = list.next(at);
+    const FreeList::Position next = list.next(links_.data(), at);
     if (list.is_end(next) || with_room_behind(list.block(next)) >= with_room_behind(list.block(at))) break;
     at = next;
   }
@@ -72,7 +72,7 @@ std::uint32_t CachingAllocator::expand(const Request& request) {
     block = behind;  // which took in the one before
   }
   const Block& found = blocks_[block];
-  lists(request.pool, request.stream).free.erase(found.row, found.address);
+  lists(request.pool, request.stream).free.erase(links_.data(), found.row, block);
   return block;
 }
 
@@ -99,7 +99,7 @@ void CachingAllocator::unmap(std::uint32_t block) {
   const std::int64_t to = (offset + blocks_[block].bytes) / page * page;
   if (from >= to) return;
   FreeList& list = lists(blocks_[block].pool, blocks_[block].stream).free;
-  list.erase(blocks_[block].row, blocks_[block].address);
+  list.erase(links_.data(), blocks_[block].row, block);
   if (offset + blocks_[block].bytes > to) insert_free(list, split_off(block, to - offset));
   if (from > offset) {
     const std::uint32_t pages = split_off(block, from - offset);

@@ -7,7 +7,7 @@ namespace ullage::memory {
 
 void CachingAllocator::release_segment(std::uint32_t block) {
   const Block& whole = blocks_[block];
-  lists(whole.pool, whole.stream).free.erase(whole.row, whole.address);
+  lists(whole.pool, whole.stream).free.erase(links_.data(), whole.row, block);
   reserved_ -= whole.bytes;
   record(EventKind::segment_free, whole.address, whole.bytes, whole.stream);
   forget(block);
@@ -18,7 +18,7 @@ void CachingAllocator::release_pool_blocks(std::uint16_t pool) {
   std::vector<std::uint32_t> whole;
   std::vector<std::uint32_t> pages;
   for (const StreamLists& of_stream : pools_[pool].streams) {
-    of_stream.free.for_each([&](std::uint32_t block) {
+    of_stream.free.for_each(links_.data(), [&](std::uint32_t block) {
       if (blocks_[block].expandable != kNone) pages.push_back(block);
       else if (is_whole(blocks_[block])) whole.push_back(block);
     });
@@ -73,7 +73,7 @@ bool CachingAllocator::release_enough(const Request& request) {
   std::vector<std::uint32_t> largest;
   std::int64_t released = 0;
   while (released < wanted && !(at == list.begin())) {
-    at = list.previous(at);
+    at = list.previous(links_.data(), at);
     if (list.bytes(at) < settings_.max_split_bytes) break;
     if (blocks_[list.block(at)].expandable != kNone) continue;
     released += list.bytes(at);
@@ -96,7 +96,7 @@ void CachingAllocator::collect_garbage() {
   std::vector<std::uint32_t> candidates;
   std::uint64_t total_age = 0;
   for (const StreamLists& of_stream : pool.streams) {
-    of_stream.free.for_each([&](std::uint32_t block) {
+    of_stream.free.for_each(links_.data(), [&](std::uint32_t block) {
       if (!is_whole(blocks_[block])) return;
       candidates.push_back(block);
       total_age += pool.searches - blocks_[block].since;

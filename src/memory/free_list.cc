@@ -3,31 +3,20 @@
 #include <algorithm>
 
 namespace ullage::memory {
-namespace {
 
-bool before(const FreeBlock& a, std::uint64_t address) { return a.address < address; }
-
-}  // namespace
-
-FreeList::Position FreeList::next(Position at) const {
-  const Row& row = rows_[at.row];
-  if (at.at + 1 < row.blocks.size()) return {at.row, at.at + 1};
-  return first_from(index_of(row.bytes) + 1);
+FreeList::Position FreeList::next(const FreeLink* links, Position at) const {
+  const std::uint32_t behind = links[at.block].next;
+  if (behind != kNoBlock) return {at.row, behind};
+  return first_from(index_of(rows_[at.row].bytes) + 1);
 }
 
-FreeList::Position FreeList::previous(Position at) const {
-  if (!is_end(at) && at.at > rows_[at.row].head) return {at.row, at.at - 1};
+FreeList::Position FreeList::previous(const FreeLink* links, Position at) const {
+  if (!is_end(at) && links[at.block].previous != kNoBlock) return {at.row, links[at.block].previous};
   std::size_t size = is_end(at) ? sizes_.size() : index_of(rows_[at.row].bytes);
   do --size;
-  while (rows_[sizes_[size].row].blocks.empty());
+  while (rows_[sizes_[size].row].first == kNoBlock);
   const std::uint32_t row = sizes_[size].row;
-  return {row, static_cast<std::uint32_t>(rows_[row].blocks.size() - 1)};
-}
-
-std::uint32_t FreeList::row_of(std::int64_t bytes) {
-  std::uint32_t& hint = hints_[hint_of(bytes)];
-  if (!is_of(hint, bytes)) hint = find_row(bytes);
-  return hint;
+  return {row, rows_[row].last};
 }
 
 // The row of a size, made if there is none.
@@ -47,7 +36,7 @@ std::uint32_t FreeList::find_row(std::int64_t bytes) {
 }
 
 void FreeList::sweep() {
-  const auto is_empty = [&](const Size& size) { return rows_[size.row].blocks.empty(); };
+  const auto is_empty = [&](const Size& size) { return rows_[size.row].first == kNoBlock; };
   for (const Size& size : sizes_) {
     if (!is_empty(size)) continue;
     rows_[size.row].bytes = 0;
@@ -57,40 +46,46 @@ void FreeList::sweep() {
   empty_rows_ = 0;
 }
 
-std::uint32_t FreeList::insert(std::int64_t bytes, FreeBlock block) {
-  const std::uint32_t index = row_of(bytes);
+std::uint32_t FreeList::insert(FreeLink* links, std::int64_t bytes, std::uint64_t address, std::uint32_t block) {
+  std::uint32_t& hint = hints_[hint_of(bytes)];
+  if (!is_of(hint, bytes)) hint = find_row(bytes);
+  const std::uint32_t index = hint;
   Row& row = rows_[index];
-  if (row.blocks.empty()) --empty_rows_;
-  if (row.blocks.empty() || row.blocks.back().address < block.address) row.blocks.push_back(block);
-  else insert_inside(row, block);
+  FreeLink& link = links[block];
+  link = {address, row.last, kNoBlock};
+  if (row.first == kNoBlock) {
+    --empty_rows_;
+    row.first = row.last = block;
+  } else if (links[row.last].address < address) {
+    links[row.last].next = block;
+    row.last = block;
+  } else if (address <= links[row.first].address) {
+    link.previous = kNoBlock;
+    link.next = row.first;
+    links[row.first].previous = block;
+    row.first = block;
+  } else {
+    insert_inside(links, row, block);
+  }
   return index;
 }
 
-void FreeList::insert_inside(Row& row, FreeBlock block) {
-  const auto first = row.blocks.begin() + row.head;
-  if (row.head > 0 && block.address < first->address) row.blocks[--row.head] = block;
-  else row.blocks.insert(std::lower_bound(first, row.blocks.end(), block.address, before), block);
-}
-
-void FreeList::erase(Position at) {
-  Row& row = rows_[at.row];
-  if (at.at != row.head) return erase_inside(row, at.at);
-  if (++row.head == row.blocks.size()) empty(row);
-}
-
-void FreeList::erase_inside(Row& row, std::uint32_t at) { row.blocks.erase(row.blocks.begin() + at); }
-
-void FreeList::empty(Row& row) {
-  row.blocks.clear();
-  row.head = 0;
-  ++empty_rows_;
-  if (sizes_.size() > kFewSizes && empty_rows_ > sizes_.size() / 2) sweep();
-}
-
-void FreeList::erase(std::uint32_t row, std::uint64_t address) {
-  const std::vector<FreeBlock>& blocks = rows_[row].blocks;
-  const auto at = std::lower_bound(blocks.begin() + rows_[row].head, blocks.end(), address, before);
-  erase({row, static_cast<std::uint32_t>(at - blocks.begin())});
+// Above the row's first, not above its last. Walks from the end whose address is nearer: blocks come back mostly close
+// to one.
+void FreeList::insert_inside(FreeLink* links, const Row& row, std::uint32_t block) {
+  const std::uint64_t address = links[block].address;
+  std::uint32_t behind = row.first;
+  if (address - links[row.first].address <= links[row.last].address - address) {
+    while (links[behind].address < address) behind = links[behind].next;
+  } else {
+    behind = row.last;
+    while (links[links[behind].previous].address >= address) behind = links[behind].previous;
+  }
+  const std::uint32_t before = links[behind].previous;
+  links[block].previous = before;
+  links[block].next = behind;
+  links[before].next = block;
+  links[behind].previous = block;
 }
 
 }  // namespace ullage::memory

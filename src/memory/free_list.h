@@ -2,9 +2,10 @@
 // by address.
 //
 // A program asks for few different sizes, and what it frees has few different sizes too, be it a thousand blocks. So
-// there is a short table of sizes, and for each size a row of addresses whose lowest is taken first. The last block of
-// a size often goes just before the next one comes, so a size keeps its row while that is empty, until such rows are
-// the greater part; and most sizes asked for are found again by a hint. Tables keep their room.
+// there is a short table of sizes, and for each size a row of blocks by address, whose lowest is taken first. The last
+// block of a size often goes just before the next one comes, so a size keeps its row while that is empty, until such
+// rows are the greater part; and most sizes asked for are found again by a hint. A row is a chain through links that
+// the owner of the blocks keeps, so that a block leaves it without a search.
 #pragma once
 
 #include <array>
@@ -13,50 +14,61 @@
 
 namespace ullage::memory {
 
-struct FreeBlock {
-  std::uint64_t address;
-  std::uint32_t block;
+// Where a free block stands among those of its size.
+struct FreeLink {
+  std::uint64_t address = 0;
+  std::uint32_t previous = 0;
+  std::uint32_t next = 0;
 };
 
+// Methods that walk or change rows take the links of all blocks, by block.
 class FreeList {
  public:
   static constexpr std::uint32_t kNoRow = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoBlock = 0xFFFFFFFF;
 
   FreeList() { hints_.fill(kNoRow); }
 
   // The place of a block here, until the list changes.
   struct Position {
     std::uint32_t row = kNoRow;
-    std::uint32_t at = 0;  // index into the row
+    std::uint32_t block = kNoBlock;
     friend bool operator==(const Position&, const Position&) = default;
   };
 
   // The smallest block of at least that size, of equal ones that with the lowest address; end() if there is none.
   Position at_least(std::int64_t bytes) const {
     const std::uint32_t row = hints_[hint_of(bytes)];
-    if (is_of(row, bytes) && !rows_[row].blocks.empty()) return {row, rows_[row].head};
+    if (is_of(row, bytes) && rows_[row].first != kNoBlock) return {row, rows_[row].first};
     return first_from(index_of(bytes));
   }
   Position begin() const { return first_from(0); }
   static Position end() { return {}; }
   static bool is_end(const Position& at) { return at.row == kNoRow; }
-  Position next(Position at) const;
+  Position next(const FreeLink* links, Position at) const;
   // The one before, which must exist.
-  Position previous(Position at) const;
+  Position previous(const FreeLink* links, Position at) const;
 
   std::int64_t bytes(Position at) const { return rows_[at.row].bytes; }
-  std::uint32_t block(Position at) const { return rows_[at.row].blocks[at.at].block; }
+  static std::uint32_t block(Position at) { return at.block; }
 
   // Returns the block's row, which is the same until the block is erased.
-  std::uint32_t insert(std::int64_t bytes, FreeBlock block);
-  void erase(Position at);
-  // The block of that row with that address, which must be here.
-  void erase(std::uint32_t row, std::uint64_t address);
+  std::uint32_t insert(FreeLink* links, std::int64_t bytes, std::uint64_t address, std::uint32_t block);
+  // A block that stands in that row.
+  void erase(FreeLink* links, std::uint32_t row, std::uint32_t block) {
+    const FreeLink link = links[block];
+    Row& of = rows_[row];
+    if (link.previous != kNoBlock) links[link.previous].next = link.next;
+    else of.first = link.next;
+    if (link.next != kNoBlock) links[link.next].previous = link.previous;
+    else of.last = link.previous;
+    if (of.first == kNoBlock) empty();
+  }
 
   // All blocks in order.
   template <class Visit>
-  void for_each(Visit visit) const {
-    for (Position at = begin(); !is_end(at); at = next(at)) visit(block(at));
+  void for_each(const FreeLink* links, Visit visit) const {
+    for (Position at = begin(); !is_end(at); at = next(links, at)) visit(at.block);
   }
 
  private:
@@ -64,11 +76,10 @@ class FreeList {
     std::int64_t bytes;
     std::uint32_t row;
   };
-  // Ascending addresses from `head` on; what lies before was taken. An empty row has no blocks at all.
   struct Row {
     std::int64_t bytes = 0;  // 0: nobody's
-    std::vector<FreeBlock> blocks;
-    std::uint32_t head = 0;
+    std::uint32_t first = kNoBlock;
+    std::uint32_t last = kNoBlock;
   };
   static constexpr std::size_t kFewSizes = 16;  // that are not worth sweeping
   static constexpr int kHintBits = 6;
@@ -93,15 +104,16 @@ class FreeList {
   Position first_from(std::uint32_t size) const {
     for (; size < sizes_.size(); ++size) {
       const std::uint32_t row = sizes_[size].row;
-      if (!rows_[row].blocks.empty()) return {row, rows_[row].head};
+      if (rows_[row].first != kNoBlock) return {row, rows_[row].first};
     }
     return end();
   }
-  std::uint32_t row_of(std::int64_t bytes);
   std::uint32_t find_row(std::int64_t bytes);
-  void insert_inside(Row& row, FreeBlock block);
-  void erase_inside(Row& row, std::uint32_t at);
-  void empty(Row& row);
+  static void insert_inside(FreeLink* links, const Row& row, std::uint32_t block);
+  void empty() {
+    ++empty_rows_;
+    if (sizes_.size() > kFewSizes && empty_rows_ > sizes_.size() / 2) sweep();
+  }
   void sweep();
 
   std::vector<Size> sizes_;

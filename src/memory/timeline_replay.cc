@@ -43,6 +43,12 @@ bool TimelineReplay::carry_over(const Timeline& timeline, std::uint32_t event) {
   for (BlockId id = 0; id < alive.size(); ++id) {
     if (alive[id]) then.push_back(id);
   }
+  const auto equal = [&](const Now& a, BlockId b) { return a.bytes == timeline.blocks[b].requested_bytes; };
+  if (std::equal(now.begin(), now.end(), then.begin(), then.end(), equal)) {
+    handles_.assign(timeline.blocks.size(), kNone);
+    for (std::size_t i = 0; i < now.size(); ++i) handles_[then[i]] = now[i].handle;
+    return true;
+  }
   std::stable_sort(now.begin(), now.end(), [](const Now& a, const Now& b) { return a.bytes < b.bytes; });
   std::stable_sort(then.begin(), then.end(), [&](BlockId a, BlockId b) {
     return timeline.blocks[a].requested_bytes < timeline.blocks[b].requested_bytes;
