@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "report/serve_report.h"
 
@@ -15,9 +17,11 @@ namespace hf = engines::transformers;
 std::int64_t number_behind(const std::string& name, std::string& prefix) {
   const std::size_t dot = name.rfind('.');
   const std::string_view digits = std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1);
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return -1;
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0) return -1;
   prefix = name.substr(0, dot + 1);
-  return std::stoll(std::string(digits));
+  return number;
 }
 
 // Those of one card in the map's order, numbers in a row as one: "model.layers.0-39".

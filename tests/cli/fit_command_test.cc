@@ -73,7 +73,7 @@ TEST(FitCommand, TellsSpeedFromTheBandwidth) {
 
 TEST(FitCommand, NoCardHasALinkThatItDoesNotHave) {
   for (const std::string card : {"rtx-4090", "rtx-5090"}) {
-    for (const std::string line :
+    for (const std::string& line :
          {"fit 70B --gpu " + card + " --interconnect nvlink", "serve 7B --gpu 2x" + card + " --interconnect nvlink"}) {
       const auto refused = run(line);
       EXPECT_EQ(refused.status, 2) << line;
