@@ -43,6 +43,21 @@ Expected<void> check_known(const Arguments& arguments, std::string_view code) {
   return {};
 }
 
+// It has weights in fp32 or bf16, autocast in bf16, one loss and no adapters.
+Expected<void> check_torchtitan(const Arguments& arguments) {
+  for (const std::string_view option : {"--lora", "--lora-targets", "--lora-dropout", "--tuner", "--quantize-base"}) {
+    if (arguments.has(option))
+      return fail(ErrorCode::invalid_argument, std::string(option), "torchtitan trains all weights; leave it out");
+  }
+  const std::string precision = arguments.text("--precision", "bf16");
+  if (precision != "fp32" && precision != "bf16" && precision != "amp-bf16")
+    return fail(ErrorCode::invalid_argument, "--precision",
+                "torchtitan has fp32, amp-bf16 (weights in fp32) and bf16 (autocast over weights in bf16)");
+  if (arguments.text("--loss", "full") != "full")
+    return fail(ErrorCode::unsupported, "--loss", "torchtitan 0.2 has the full loss alone; leave it out");
+  return {};
+}
+
 }  // namespace
 
 Expected<const Choices*> code_of(const Arguments& arguments, const model::Architecture& architecture) {
@@ -52,6 +67,7 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
     if (arguments.has("--modules-version"))
       return fail(ErrorCode::invalid_argument, "--modules-version", "belongs to other code bases; use --transformers");
     if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");
+    if (arguments.has("--offload")) return not_in_this_version("--offload", "without --modules torchtune");
     if (arguments.text("--loss") == "chunked")
       return fail(ErrorCode::unsupported, "--loss",
                   "transformers has no chunked loss; use fused, Liger's, which takes some tokens at a time");
@@ -67,10 +83,19 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
         ErrorCode::unsupported, "--modules-version",
         fmt::format("'{}' of {} is not in this version; known are {}", version.substr(0, 40), name, versions_of(name)));
   }
+  if (found->code == engines::pytorch::CodeBase::torchtitan) {
+    if (auto known = check_torchtitan(arguments); !known) return tl::unexpected<Error>(known.error());
+  }
   if (found->code != engines::pytorch::CodeBase::torchtune) {
     if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");
+    if (arguments.has("--offload")) return not_in_this_version("--offload", "without --modules torchtune");
   } else {
-    if (arguments.has("--quantize-base")) return not_in_this_version("--quantize-base", "with --modules torchtune");
+    if (arguments.has("--offload") && arguments.text("--recompute", "none") != "full")
+      return fail(ErrorCode::invalid_argument, "--offload",
+                  "torchtune's recipes take activations to the host with checkpoints alone; add --recompute full");
+    if (arguments.text("--quantize-base", "nf4-dq") != "nf4-dq")
+      return fail(ErrorCode::invalid_argument, "--quantize-base",
+                  "torchtune's adapters have torchao's NF4, whose scales are quantised, too: nf4-dq");
     if (arguments.text("--precision").starts_with("amp-"))
       return fail(ErrorCode::invalid_argument, "--precision", "torchtune's recipes have no autocast; use bf16 or fp32");
   }

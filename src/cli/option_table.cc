@@ -53,6 +53,7 @@ constexpr OptionSpec kTrain[] = {
     {"--recompute", "none|full", Text::opt_recompute, "none|full", "selective"},
     {"--recompute-reentrant", "", Text::opt_recompute_reentrant},
     {"--recompute-vision", "", Text::opt_recompute_vision},
+    {"--offload", "activations", Text::opt_offload, "activations", "optimizer|parameters|gradients"},
     {"--loss", "full|chunked|fused|none", Text::opt_loss, "full|chunked|fused|none"},
     {"--compile", "", Text::opt_compile},
     {"--lora", "R", Text::opt_lora},
@@ -68,8 +69,8 @@ constexpr OptionSpec kTrain[] = {
     {"--prepare-kbit", "", Text::opt_prepare_kbit},
     {"--kernels", "cuda|cuda-traced|cpu", Text::opt_kernels, "cuda|cuda-traced|cpu"},
     {"--engine", "pytorch", Text::opt_engine, "pytorch", "ddp|fsdp|deepspeed|megatron"},
-    {"--modules", "transformers|litgpt|torchtune", Text::opt_modules, "transformers|litgpt|torchtune",
-     "torchtitan|llm-foundry|megatron"},
+    {"--modules", "transformers|litgpt|torchtune|torchtitan", Text::opt_modules,
+     "transformers|litgpt|torchtune|torchtitan", "llm-foundry|megatron"},
     {"--modules-version", "V", Text::opt_modules_version},
     {"--torch", "V", Text::opt_torch},
     {"--transformers", "V", Text::opt_loss_version},
@@ -88,7 +89,7 @@ constexpr std::string_view kTrainLater =
     "--param-dtype "
     "--reduce-dtype --fp8-recipe --fp8-param-gather --use-precision-aware-optimizer "
     "--exp-avg-dtype --exp-avg-sq-dtype --recompute-layers --recompute-modules "
-    "--cuda-graph-scope --zero --offload --optimizer-offload-fraction --fsdp --no-reshard "
+    "--cuda-graph-scope --zero --optimizer-offload-fraction --fsdp --no-reshard "
     "--gradient-as-bucket-view --tp --pp --vpp --cp --ep --etp --ulysses --sequence-parallel --distributed-optimizer "
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
 

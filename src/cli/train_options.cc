@@ -254,6 +254,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
   if (o.recompute_vision) out.push_back({"recompute_vision", true});
+  if (o.offload_activations) out.push_back({"offload", std::string("activations")});
   out.push_back({"loss", a.text("--loss", "full")});
   if (o.compile) out.push_back({"compile", true});
   if (a.has("--load")) out.push_back({"load", a.text("--load")});
@@ -284,7 +285,8 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   }
   defaults.emplace_back("--loss", "full");
   defaults.emplace_back("--step", "steady");
-  if (options.hf_trainer) defaults.emplace_back("--clip-grad", fmt::format("{}", options.clip_grad));
+  const bool loop_clips = options.clip_grad > 0 && !arguments.has("--clip-grad");
+  if (loop_clips) defaults.emplace_back("--clip-grad", fmt::format("{}", options.clip_grad));
   defaults.emplace_back("--kernels", "cuda");
   for (auto& tuning : tuning_defaults(options, architecture)) defaults.push_back(std::move(tuning));
   std::string list;
@@ -292,7 +294,7 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
     const bool derived = option == "--micro-batch" && arguments.has("--global-batch");
     if (!arguments.has(option) && !derived) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
   }
-  const bool clipped = arguments.has("--clip-grad") || options.hf_trainer;
+  const bool clipped = arguments.has("--clip-grad") || loop_clips;
   std::vector<report::Message> out;
   if (list.empty() && !clipped) out.push_back({report::Text::assume_no_clipping, {}});
   if (!list.empty())
@@ -340,6 +342,7 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);
   out.compile = arguments.has("--compile");
+  out.offload_activations = arguments.has("--offload");
   out.step = choose(arguments, "--step", kSteps);
   const auto form = loss_form(arguments, architecture);
   if (!form) return tl::unexpected<Error>(form.error());

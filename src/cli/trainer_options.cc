@@ -49,13 +49,15 @@ Expected<void> check_trainer(const Arguments& arguments, const model::Architectu
 }
 
 void apply_trainer(const Arguments& arguments, TrainOptions& options) {
-  if (!is_hf(arguments)) return;
-  options.hf_trainer = true;
+  const engines::pytorch::Choices* code = options.code;
   const std::string precision = arguments.text("--precision", "bf16");
-  if (precision == "bf16" || precision == "fp16") options.autocast = options.dtype;
+  const bool half = precision == "bf16" || precision == "fp16";
+  options.hf_trainer = is_hf(arguments);
+  if (half && (options.hf_trainer || (code != nullptr && code->autocasts))) options.autocast = options.dtype;
+  if (!options.hf_trainer && (code == nullptr || !code->clips_and_fuses)) return;
   const bool backward = options.step != engines::pytorch::Step::forward;
   if (backward && options.autocast == DType::f16) options.grad_scaler = true;
-  if (backward && !arguments.has("--clip-grad")) options.clip_grad = 1;
+  if (backward && !options.optimizer_in_backward && !arguments.has("--clip-grad")) options.clip_grad = 1;
   if (options.optimizer == Optimizer::adamw && !arguments.has("--optimizer-impl"))
     options.optimizer_impl = OptimizerImpl::fused;
 }

@@ -273,6 +273,7 @@ std::int64_t bytes_of(const Parameter& weight, BaseFormat format) {
   const Widths widths = widths_of(weight);
   if (is_packed(format)) return tensor::packed_bytes(widths.out, widths.in, format == BaseFormat::awq);
   if (format == BaseFormat::int8) return tensor::eight_bit_bytes(weight.elements(), widths.out);
+  if (format == BaseFormat::nf4_torchao) return tensor::nf4_bytes(weight.elements());
   return tensor::four_bit_bytes(weight.elements(), format == BaseFormat::nf4_dq);
 }
 
@@ -288,6 +289,7 @@ ParameterTotals totals_of(const std::vector<Parameter>& parameters, const std::v
     if (own && roles[i].quantised) {
       out.quantised += elements;
       out.quantised_bytes += bytes_of(parameters[i], base);
+      if (base == BaseFormat::nf4_torchao) out.typed_scales += tensor::nf4_typed_elements(elements);
     }
     if (roles[i].copied) {
       out.parameters += elements;
@@ -325,9 +327,16 @@ TuningPlan plan_all(const Architecture& architecture) {
 namespace {
 
 // Codes fill whole integers, and groups whole inputs.
-Expected<void> check_packed(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles) {
+Expected<void> check_packed(const std::vector<Parameter>& parameters, const std::vector<ParameterRole>& roles,
+                            BaseFormat base) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!roles[i].quantised) continue;
+    if (base == BaseFormat::nf4_torchao) {
+      if (parameters[i].elements() % tensor::kNF4Period == 0) continue;
+      return fail(ErrorCode::invalid_argument, "--quantize-base",
+                  fmt::format("{} has {} elements, no multiple of the {} that torchao's NF4 needs; leave it out",
+                              parameters[i].name, parameters[i].elements(), tensor::kNF4Period));
+    }
     const Widths widths = widths_of(parameters[i]);
     if (widths.in % tensor::kPackedGroup == 0 && widths.out % tensor::kPackedCodes == 0) continue;
     return fail(ErrorCode::invalid_argument, "--quantize-base",
@@ -338,10 +347,10 @@ Expected<void> check_packed(const std::vector<Parameter>& parameters, const std:
 }
 
 Expected<TuningPlan> check_packed(const Architecture& architecture, TuningPlan plan) {
-  if (!is_packed(plan.base)) return plan;
-  auto checked = check_packed(architecture.parameters, plan.globals);
+  if (!is_packed(plan.base) && plan.base != BaseFormat::nf4_torchao) return plan;
+  auto checked = check_packed(architecture.parameters, plan.globals, plan.base);
   for (std::size_t i = 0; checked && i < plan.kinds.size(); ++i)
-    checked = check_packed(architecture.kinds[i].parameters, plan.kinds[i]);
+    checked = check_packed(architecture.kinds[i].parameters, plan.kinds[i], plan.base);
   if (!checked) return tl::unexpected<Error>(checked.error());
   return plan;
 }
@@ -374,6 +383,7 @@ ParameterTotals parameter_totals(const Architecture& architecture, const TuningP
     out.in_adapters += by_kind[kind].in_adapters;
     out.quantised += by_kind[kind].quantised;
     out.quantised_bytes += by_kind[kind].quantised_bytes;
+    out.typed_scales += by_kind[kind].typed_scales;
     out.cast_biases += by_kind[kind].cast_biases;
   }
   if (plan.virtual_tokens) {

@@ -32,6 +32,7 @@ enum class BaseFormat : std::uint8_t {
   int8,  // LLM.int8()
   gptq,  // four bits, groups of 128 along the input
   awq,   // the same, packed along the output
+  nf4_torchao,
 };
 
 inline constexpr std::uint8_t kQueryPart = 1;
@@ -90,6 +91,7 @@ struct ParameterTotals {
   std::int64_t in_adapters = 0;      // which may have a type of their own
   std::int64_t quantised = 0;        // elements of quantised weights
   std::int64_t quantised_bytes = 0;  // what they and their tables take
+  std::int64_t typed_scales = 0;     // elements of their tables that have the model's type, beside those bytes
   std::int64_t cast_biases = 0;      // elements beside four-bit weights, which are cast to what those compute in
 };
 ParameterTotals parameter_totals(const Architecture& architecture, const TuningPlan& plan);

@@ -47,13 +47,13 @@ Host host_memory(const model::Architecture& architecture, const engines::pytorch
   std::sort(stored.begin(), stored.end(), std::greater<>());
   const std::int64_t weights = sum(stored, stored.size());
   Host out;
-  out.rule = {rule_of(load), {{"weights", Bytes{weights}}}};
+  out.rules.push_back({rule_of(load), {{"weights", Bytes{weights}}}});
   switch (load) {
-    case Load::torch: out.load_peak_bytes = multiply_saturated(2, weights); break;
-    case Load::safetensors: out.load_peak_bytes = weights; break;
-    case Load::meta: out.load_peak_bytes = sum(stored, kReaders); break;
+    case Load::torch: out.peak_bytes = multiply_saturated(2, weights); break;
+    case Load::safetensors: out.peak_bytes = weights; break;
+    case Load::meta: out.peak_bytes = sum(stored, kReaders); break;
   }
-  out.peak_bytes = out.load_peak_bytes;
+  out.load_peak_bytes = out.peak_bytes;
   return out;
 }
 

@@ -130,8 +130,9 @@ struct AdviceLine {
 // Tensors in the host's memory; Python, libraries and CUDA's runtime come on top.
 struct Host {
   std::int64_t peak_bytes = 0;
-  std::int64_t load_peak_bytes = 0;  // until the weights have arrived on the card
-  Message rule;
+  std::optional<std::int64_t> pinned_bytes;     // of tensors that wait there, as the allocator of pinned memory rounds
+  std::optional<std::int64_t> load_peak_bytes;  // until the weights have arrived on the card, where it was asked
+  std::vector<Message> rules;
 };
 
 // One card of several, or the equal ones of a pipeline's stage.
@@ -199,7 +200,7 @@ struct Prediction {
   std::optional<FullCardLine> full;  // where fit.fits is false
   std::optional<ServeFacts> serve;   // of `serve`
   std::optional<Startup> startup;    // of an engine that shares a card out; phases, parts and layers are empty then
-  std::optional<Host> host;          // where it was asked how the weights arrive
+  std::optional<Host> host;          // where it was asked how the weights arrive, or something waits there
   Work work;
   std::optional<double> roofline_seconds;         // of the step at the card's published rates: for ratios only
   std::optional<std::vector<AdviceLine>> advice;  // where it was asked for, or the step does not fit

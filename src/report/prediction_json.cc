@@ -216,7 +216,9 @@ Json ranks_json(const std::vector<RankLine>& ranks) {
 
 Json host_json(const std::optional<Host>& host) {
   if (!host) return nullptr;
-  return {{"peak_bytes", host->peak_bytes}, {"pinned_bytes", nullptr}, {"load_peak_bytes", host->load_peak_bytes}};
+  return {{"peak_bytes", host->peak_bytes},
+          {"pinned_bytes", or_null(host->pinned_bytes)},
+          {"load_peak_bytes", or_null(host->load_peak_bytes)}};
 }
 
 Json messages_json(const std::vector<Message>& messages) {

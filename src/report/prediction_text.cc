@@ -113,7 +113,9 @@ void write_phases(TextPage& page, const Prediction& p) {
 void write_host(TextPage& page, const Prediction& p) {
   if (!p.host) return;
   page.line();
-  page.line(page.say(Message{Text::host_line, {{"bytes", Bytes{p.host->load_peak_bytes}}}}));
+  if (p.host->load_peak_bytes)
+    page.line(page.say(Message{Text::host_line, {{"bytes", Bytes{*p.host->load_peak_bytes}}}}));
+  if (p.host->pinned_bytes) page.line(page.say(Message{Text::pinned_line, {{"bytes", Bytes{*p.host->pinned_bytes}}}}));
 }
 
 void write_parts(TextPage& page, const Prediction& p) {

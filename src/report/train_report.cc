@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "memory/pinned.h"
 #include "report/card_report.h"
 #include "report/part_names.h"
 #include "report/step_time.h"
@@ -244,6 +245,7 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   if (base == model::BaseFormat::int8) out.push_back({Text::assume_eight_bit, {}});
   else if (base == model::BaseFormat::gptq) out.push_back({packed, {{"format", std::string("GPTQ")}}});
   else if (base == model::BaseFormat::awq) out.push_back({packed, {{"format", std::string("AWQ")}}});
+  else if (base == model::BaseFormat::nf4_torchao) out.push_back({Text::assume_torchao_nf4, {}});
   else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
   if (const auto run = experts_run(question.architecture)) {
     out.push_back({text_of(*run), {}});
@@ -255,6 +257,14 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
                     {"basis", basis_text(question.gpu->usable_basis)}}});
   }
   return out;
+}
+
+// Loading and stepping follow each other, so the larger is the peak.
+void add_pinned(Prediction& out, const memory::Timeline& timeline) {
+  if (!out.host) out.host.emplace();
+  out.host->pinned_bytes = memory::pinned_bytes(timeline);
+  out.host->peak_bytes = std::max(out.host->peak_bytes, *out.host->pinned_bytes);
+  out.host->rules.push_back({Text::assume_offload, {}});
 }
 
 }  // namespace
@@ -291,13 +301,16 @@ Prediction train_report(const TrainQuestion& question) {
     out.phases.insert(out.phases.begin(), load_phase(sweep.at[0]));
     out.host = host_memory(question.architecture, question.options, *question.load);
   }
+  if (question.options.offload_activations) add_pinned(out, run.timeline);
   out.components = components_of(question, peak, out.parts);
   out.work = work_of(run, question.further_micro_batches);
   out.roofline_seconds = roofline_seconds_of(question);
   out.warnings = warnings_of(question);
   add_card(out, question, peak);
   out.assumptions = assumptions_of(question);
-  if (out.host) out.assumptions.push_back(out.host->rule);
+  if (out.host) {
+    for (const Message& rule : out.host->rules) out.assumptions.push_back(rule);
+  }
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/autocast.h"
+#include "tensor/offload.h"
 #include "tensor/ops.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
@@ -38,6 +39,16 @@ void fill(Checkpoint& checkpoint, const Tensor& tensor) {
   }
 }
 
+// Empty where the tensor stays.
+Ref<Ticket> send_away(SavedOffload& offload, const Tensor& tensor) {
+  const std::uint32_t number = offload.pack(tensor);
+  if (number == 0) return {};
+  Ref<Ticket> ticket(offload.context().make_ticket());
+  ticket->offload = &offload;
+  ticket->index = number;
+  return ticket;
+}
+
 void save(Node* node, const Tensor& tensor, bool output) {
   if (node == nullptr) return;
   Context& context = *node->context;
@@ -54,6 +65,10 @@ void save(Node* node, const Tensor& tensor, bool output) {
     return;
   }
   tag_as_activation(tensor);
+  if (context.offloading) {
+    slot.ticket = send_away(*context.offload, tensor);
+    if (slot.ticket) return;
+  }
   slot.tensor = output ? detach(tensor) : tensor;
   if (!context.hooks.empty()) fill(*context.hooks.back().checkpoint, tensor);
 }
@@ -61,6 +76,27 @@ void save(Node* node, const Tensor& tensor, bool output) {
 // A ticket that died belonged to a part of the graph that led nowhere; what it would hold lives as long as that part.
 bool all_alive(const std::vector<Ticket*>& tickets) {
   return std::find(tickets.begin(), tickets.end(), nullptr) == tickets.end();
+}
+
+void copy_origin(const Tensor& from, const Tensor& to) {
+  to.impl()->leaf_requires_grad = from.impl()->leaf_requires_grad;
+  to.impl()->tracked = from.impl()->tracked;
+  to.impl()->output = from.impl()->output;
+  to.impl()->grad_fn = from.impl()->grad_fn;
+}
+
+// Whose result a tensor was, without its memory.
+Tensor shell_of(const Tensor& tensor) {
+  Tensor shell = tensor.context().make({0}, tensor.dtype());
+  copy_origin(tensor, shell);
+  return shell;
+}
+
+Tensor input_of(const Checkpoint& checkpoint) {
+  if (checkpoint.input_away == 0) return checkpoint.input;
+  Tensor input = checkpoint.context->offload->unpack(checkpoint.input_away);
+  copy_origin(checkpoint.input, input);
+  return input;
 }
 
 void run_again(Checkpoint& checkpoint) {
@@ -75,8 +111,9 @@ void run_again(Checkpoint& checkpoint) {
   Restore<bool> ghost_graph(context.ghost_graph, all_alive(checkpoint.tickets));
   context.hooks.push_back({&checkpoint, true});
   {
+    Tensor input = input_of(checkpoint);
     const AutocastRegion autocast(context, checkpoint.autocast);
-    checkpoint.region(checkpoint.input, checkpoint.extra);
+    checkpoint.region(std::move(input), checkpoint.extra);
   }
   context.hooks.pop_back();
 }
@@ -120,6 +157,10 @@ RegionOutput checkpoint(Context& context, Region region, Tensor input_in, Tensor
   state->autocast = context.autocast;
   state->tickets.reserve(64);
   tag_as_activation(input);
+  if (context.offloading) {
+    state->input_away = context.offload->pack(input);
+    if (state->input_away != 0) state->input = shell_of(input);
+  }
   context.hooks.push_back({state.get(), false});
   RegionOutput result = state->region(input, extra);
   context.hooks.pop_back();
@@ -155,6 +196,8 @@ void save_output(Node* node, const Tensor& tensor) { save(node, tensor, true); }
 Tensor unpack(Node& node, std::size_t slot) {
   Saved& saved = node.saved[slot];
   if (!saved.ticket) return saved.tensor;
+  if (saved.ticket->offload != nullptr)
+    return saved.ticket->offload->unpack(static_cast<std::uint32_t>(saved.ticket->index));
   Checkpoint& checkpoint = *saved.ticket->checkpoint;
   if (!checkpoint.rerun) run_again(checkpoint);
   return std::move(saved.ticket->tensor);

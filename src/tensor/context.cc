@@ -1,6 +1,7 @@
 #include "tensor/context.h"
 
 #include "tensor/checkpoint.h"
+#include "tensor/offload.h"
 
 namespace ullage::tensor {
 Context::Context(Policy policy) : Context(policy, nullptr, std::make_unique<Workspace>()) {}
@@ -37,23 +38,26 @@ Ref<Storage> Context::allocate(std::int64_t bytes) {
   storage->bytes = bytes;
   storage->context = this;
   storage->component = component;
+  storage->space = space;
+  storage->stream = stream;
   if (bytes == 0 || discarding) return storage;
   storage->block = static_cast<memory::BlockId>(timeline_.blocks.size());
   timeline_.blocks.push_back({bytes, op_, 0, layer});
-  timeline_.events.push_back({storage->block, memory::EventKind::alloc, component, memory::Space::device, 0});
+  timeline_.events.push_back({storage->block, memory::EventKind::alloc, component, space, stream});
   return storage;
 }
 
 void Context::freed(const Storage& storage) {
   if (storage.block == memory::kNone || !recording_) return;
-  timeline_.events.push_back({storage.block, memory::EventKind::free, storage.component, memory::Space::device, 0});
+  timeline_.events.push_back(
+      {storage.block, memory::EventKind::free, storage.component, storage.space, storage.stream});
 }
 
 void Context::retag(Storage& storage, memory::Component to) {
   if (storage.component == to) return;
   storage.component = to;
   if (storage.block == memory::kNone) return;
-  timeline_.events.push_back({storage.block, memory::EventKind::retag, to, memory::Space::device, 0});
+  timeline_.events.push_back({storage.block, memory::EventKind::retag, to, storage.space, storage.stream});
 }
 
 void Context::set_label(const Storage& storage, NameId label) {
@@ -178,8 +182,9 @@ void destroy(TensorImpl* tensor) {
 }
 
 void destroy(Ticket* ticket) {
-  Context& context = *ticket->checkpoint->context;
-  ticket->checkpoint->tickets[ticket->index] = nullptr;
+  const bool away = ticket->offload != nullptr;
+  Context& context = away ? ticket->offload->context() : *ticket->checkpoint->context;
+  if (!away) ticket->checkpoint->tickets[ticket->index] = nullptr;
   context.workspace_.tickets_.give_back(ticket);
 }
 

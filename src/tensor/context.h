@@ -34,6 +34,8 @@ class GradientListener {
   virtual void on_gradient(const Tensor& parameter) = 0;
 };
 
+class SavedOffload;
+
 class Context {
  public:
   explicit Context(Policy policy);
@@ -90,13 +92,17 @@ class Context {
   // without having been walked.
   bool ghost_graph = false;
   memory::Phase phase = memory::Phase::setup;
-  memory::Component component = memory::Component::temporaries;  // of new storages
+  memory::Component component = memory::Component::temporaries;  // of new storages, as the next two
+  memory::Space space = memory::Space::device;
+  std::uint8_t stream = 0;
   NameId module = 0;
   std::int16_t layer = memory::kNoLayer;
   std::uint64_t sequence = 0;
   std::uint32_t epoch = 0;
   std::vector<Hook> hooks;
   GradientListener* gradient_listener = nullptr;
+  SavedOffload* offload = nullptr;  // where saved tensors wait on the host, if they do
+  bool offloading = false;          // what is saved now goes there
   Autocast autocast;
   std::int32_t autocast_regions = 0;  // how many are open
 

@@ -11,6 +11,7 @@
 namespace ullage::tensor {
 
 struct Ticket;
+class SavedOffload;
 
 // Whether operators cast what they are given, and to what (autocast.h).
 struct Autocast {
@@ -39,6 +40,7 @@ struct Checkpoint {
   Region region;
   Tensor input;
   Tensor extra;
+  std::uint32_t input_away = 0;  // its number, where the input waits on the host; `input` is a shell then
   std::vector<Ticket*> tickets;  // by order of saving; not owned, cleared by a ticket that dies
   std::size_t filled = 0;        // tickets met again by the running rerun
   bool rerun = false;            // the region has been run again
@@ -47,13 +49,14 @@ struct Checkpoint {
 
 [[gnu::noinline]] void destroy(Checkpoint* checkpoint);
 
-// What a checkpointed region keeps in place of a saved tensor; filled when the region is run again, emptied when the
-// tensor is used.
+// What is kept in place of a saved tensor: by a checkpointed region, filled when the region is run again and emptied
+// when the tensor is used; or for a tensor that waits on the host (offload.h).
 struct Ticket {
   std::uint32_t refs = 0;
   Ref<Checkpoint> checkpoint;
+  SavedOffload* offload = nullptr;
   Tensor tensor;
-  std::size_t index = 0;  // among the checkpoint's tickets
+  std::size_t index = 0;  // among the checkpoint's tickets, or of the tensor that is away
 };
 [[gnu::noinline]] void destroy(Ticket* ticket);
 

@@ -151,6 +151,7 @@ Tensor grouped_mm(Tensor x, Tensor weight, Tensor offsets);
 // --- networks --------------------------------------------------------------------------------------------------------
 Tensor embedding(Tensor weight, Tensor ids);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  // weight and bias may be empty
+Tensor rms_norm(Tensor x, Tensor weight);                 // over the last dimension, by one kernel
 // Attention over [batch, heads, seq, dim]; key and value may have fewer heads. `mask` may be empty: then it is causal
 // where `causal` says so.
 Tensor scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor mask, double dropout_p, bool grouped,

@@ -121,8 +121,8 @@ void sub_backward(Node& node, Gradients& in, Gradients& out) {
 }
 
 void mul_backward(Node& node, Gradients& in, Gradients& out) {
-  const Tensor a = node.wants(1) ? unpack(node, 0) : Tensor{};
-  const Tensor b = node.wants(0) ? unpack(node, node.wants(1) ? 1 : 0) : Tensor{};
+  const Tensor b = node.wants(0) ? unpack(node, 0) : Tensor{};
+  const Tensor a = node.wants(1) ? unpack(node, node.wants(0) ? 1 : 0) : Tensor{};
   if (node.wants(1)) out[1] = mul(in[0], a);
   if (node.wants(0)) out[0] = mul(in[0], b);
 }
@@ -280,8 +280,8 @@ Tensor mul(Tensor a_in, Tensor b_in) {
   const Tensor a = std::move(a_in);
   const Tensor b = std::move(b_in);
   Recording record(a.context(), mul_backward, {&a, &b});
-  if (record.wants(1)) save_input(record.node(), a);
   if (record.wants(0)) save_input(record.node(), b);
+  if (record.wants(1)) save_input(record.node(), a);
   return record.finish(elementwise(Op::mul, a, b, promote(a.dtype(), b.dtype())));
 }
 

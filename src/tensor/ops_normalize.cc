@@ -1,4 +1,5 @@
-// Rows scaled to length one.
+// Rows scaled to length one, or by their root mean square.
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include "tensor/record.h"
 
@@ -60,7 +61,33 @@ Tensor quotient(const Tensor& x, const Tensor& divisor) {
   return record.finish(elementwise(Op::div, x, divisor, x.dtype()));
 }
 
+// Slots: x, weight, the rows' reciprocal roots.
+void rms_norm_backward(Node& node, Gradients& in, Gradients& out) {
+  const Tensor x = unpack(node, 0);
+  const Tensor weight = unpack(node, 1);
+  const Tensor roots = unpack(node, 2);
+  const Tensor gradient = contiguous(in[0]);
+  x.context().record_op(Op::rms_norm_backward, 12 * x.numel(), 3 * x.bytes());
+  if (node.wants(0)) out[0] = x.context().make(x.sizes(), x.dtype());
+  if (node.wants(1)) out[1] = x.context().make(weight.sizes(), weight.dtype());
+}
+
 }  // namespace
+
+Tensor rms_norm(Tensor x_in, Tensor weight_in) {
+  Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  Context& context = x.context();
+  if (context.autocasts_on_cuda()) return in_fp32(context, rms_norm, x, weight);
+  Recording record(context, rms_norm_backward, {&x, &weight});
+  save_input(record.node(), x);
+  save_input(record.node(), weight);
+  context.record_op(Op::rms_norm, 5 * x.numel(), 2 * x.bytes());
+  Tensor out = context.make(x.sizes(), x.dtype());
+  const Tensor roots = context.make(row_sizes(x), DType::f32);
+  save_output(record.node(), roots);
+  return record.finish(std::move(out));
+}
 
 Tensor normalize_last(Tensor x_in) {
   const Tensor x = std::move(x_in);

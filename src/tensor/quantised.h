@@ -41,6 +41,21 @@ struct PackedWeight {
   bool is_awq() const { return !group_of_row; }
 };
 
+// torchao's NF4Tensor: blocks of 64, whose scales are quantised in blocks of 256.
+struct NF4Weight {
+  Tensor packed;  // two codes a byte
+  std::vector<Tensor> tables;
+  Dims shape;                 // [out, in]
+  DType dtype = DType::bf16;  // before it was quantised, and of what a product unpacks
+};
+inline constexpr std::int64_t kNF4Period = 64 * 256;  // a weight has a multiple of so many elements
+NF4Weight make_nf4(Context& context, const Dims& shape, DType dtype);
+// Its bytes, and the elements of its tables that have its own type.
+std::int64_t nf4_bytes(std::int64_t elements);
+std::int64_t nf4_typed_elements(std::int64_t elements);
+// x [..., in] times the unpacked weight, which backward unpacks again. The weight outlives the graph.
+Tensor linear_nf4(Tensor x, const NF4Weight& weight, bool compiled);
+
 // A new weight of [out, in] with the tables that belong to it.
 FourBitWeight make_four_bit(Context& context, const Dims& shape, DType dtype, bool double_quantised);
 EightBitWeight make_eight_bit(Context& context, const Dims& shape);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensor/offload.h"
 #include "tensor/ops.h"
 #include "tensor/record.h"
 
@@ -70,6 +71,7 @@ class Engine {
     Restore<NameId> module(context_.module, node->module);
     Restore<std::int16_t> layer(context_.layer, node->layer);
     context_.begin_section(node->layer);
+    if (context_.offload != nullptr) context_.offload->before_node(node->layer);
     Gradients out;
     out.resize(node->edges.size());
     {
@@ -84,6 +86,7 @@ class Engine {
       if (any) {
         node->backward(*node, in, out);
         fit_to_receivers(*node, out);
+        if (context_.offload != nullptr) context_.offload->after_node(node->layer);
       }
     }
     node->saved.clear();
@@ -141,6 +144,7 @@ void run_backward(Tensor root_in, Tensor gradient_in) {
   NoGrad no_grad(context);
   if (!gradient) gradient = ones_like(root);
   Engine(context).run(root, gradient);  // the caller's gradient outlives the pass
+  if (context.offload != nullptr) context.offload->end_of_backward();
 }
 
 void run_backward(const Tensor& root, const Tensor& gradient, const Tensor& second, const Tensor& second_gradient) {

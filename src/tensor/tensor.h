@@ -20,6 +20,8 @@ struct Storage {
   std::uint32_t refs = 0;
   memory::BlockId block = memory::kNone;  // kNone: no bytes, or made while nothing is recorded
   memory::Component component = memory::Component::temporaries;
+  memory::Space space = memory::Space::device;
+  std::uint8_t stream = 0;  // whose pool it comes from
   std::int64_t bytes = 0;
   Context* context = nullptr;
 };
@@ -68,7 +70,7 @@ struct TensorImpl {
   bool tracked = false;       // comes out of an operator that a gradient flows through
   bool contiguous = true;     // as is_contiguous(sizes, strides) says: asked for more often than it changes
   bool is_view = false;       // shares another tensor's storage
-  bool is_parameter = false;  // its accumulated gradient counts as one of the model
+  bool is_parameter = false;  // a gradient that it accumulates counts as one of the model
   std::uint16_t output = 0;   // which output of grad_fn this is
   std::uint32_t cast = 0;     // place in autocast's cache of casts, from 1; 0: none
   std::int64_t elements = 0;  // product of the sizes

@@ -38,7 +38,9 @@ TEST_P(CompiledLogTest, WhatIsHeldAtEachMomentEqualsInductors) {
   }
   const std::uint32_t asked[] = {run->before_step, static_cast<std::uint32_t>(run->timeline.events.size())};
   const auto peak = static_cast<double>(memory::sweep(run->timeline, asked).highest[1].bytes);
-  EXPECT_NEAR(peak / static_cast<double>(log.peak), 1, 0.02);
+  // inductor keeps an unpacked weight's buffer for the next weight of its size, which small layers feel.
+  const bool unpacks = log.options.tuning.base != model::BaseFormat::plain;
+  EXPECT_NEAR(peak / static_cast<double>(log.peak), 1, unpacks ? 0.06 : 0.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(Torchtune, CompiledLogTest,

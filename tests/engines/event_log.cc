@@ -98,28 +98,22 @@ TrainOptions read_options(const std::string& line, const std::string& model) {
   const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
   const std::map<std::string, Loss> losses{
       {"full", Loss::full}, {"chunked", Loss::chunked}, {"fused", Loss::fused}, {"none", Loss::none}};
+  const std::map<std::string, bool TrainOptions::*> flags{
+      {"--compile", &TrainOptions::compile},
+      {"--recompute-reentrant", &TrainOptions::recompute_reentrant},
+      {"--optimizer-in-backward", &TrainOptions::optimizer_in_backward},
+      {"--recompute-vision", &TrainOptions::recompute_vision},
+      {"--grad-scaler", &TrainOptions::grad_scaler}};
   std::string code;
   std::string transformers(kTransformers);
   bool impl_given = false;
   while (in >> key) {
-    if (key == "--compile") {
-      o.compile = true;
-      continue;
-    }
-    if (key == "--recompute-reentrant" || key == "--optimizer-in-backward") {
-      (key == "--recompute-reentrant" ? o.recompute_reentrant : o.optimizer_in_backward) = true;
-      continue;
-    }
-    if (key == "--recompute-vision") {
-      o.recompute_vision = true;
+    if (const auto flag = flags.find(key); flag != flags.end()) {
+      o.*flag->second = true;
       continue;
     }
     if (key == "--prepare-kbit") {
       o.tuning.prepared = true;
-      continue;
-    }
-    if (key == "--grad-scaler") {
-      o.grad_scaler = true;
       continue;
     }
     in >> value;
@@ -141,11 +135,12 @@ TrainOptions read_options(const std::string& line, const std::string& model) {
     else if (key == "--step") o.step = pick(steps, value);
     else if (key == "--transformers") transformers = value;
     else if (key == "--trainer") o.hf_trainer = value == "hf";
+    else if (key == "--offload") o.offload_activations = value == "activations";
     else if (key == "--clip-grad") o.clip_grad = std::stod(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;
   }
   const bool half = line.find("--precision bf16") != std::string::npos;
-  if (o.hf_trainer && half) o.autocast = o.dtype;
+  if ((o.hf_trainer || (o.code != nullptr && o.code->autocasts)) && half) o.autocast = o.dtype;
   if (!impl_given) o.optimizer_impl = usual_impl(o.optimizer);
   if (transformers != kTransformers) {
     const std::string family = (*parse_json(model, "model"))["model_type"].get<std::string>();
@@ -186,6 +181,7 @@ void read_header(EventLog& log, const std::string& line) {
   if (key == "args" && !generates) log.options = read_options(rest, log.model);
   if (key == "peak") log.peak = std::stoll(rest);
   if (key == "peak_blocks") log.peak_blocks = std::stoll(rest);
+  if (key == "offloaded") log.offloaded = std::stoll(rest);
 }
 
 }  // namespace

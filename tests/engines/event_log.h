@@ -31,6 +31,7 @@ struct EventLog {
   engines::transformers::ServeOptions serving;  // of a log of generation, instead
   std::int64_t peak = 0;
   std::int64_t peak_blocks = 0;
+  std::int64_t offloaded = 0;  // bytes on the host behind the last forward pass
   std::vector<PhaseLine> phases;
   std::vector<Allocation> allocations;
 };

@@ -33,6 +33,7 @@ std::vector<Allocation> allocations_of(const engines::pytorch::TrainRun& run) {
   const memory::Timeline& timeline = run.timeline;
   for (std::uint32_t i = 0; i < timeline.events.size(); ++i) {
     const memory::Event& event = timeline.events[i];
+    if (event.space != memory::Space::device) continue;
     const memory::Block& block = timeline.blocks[event.block];
     if (event.kind == memory::EventKind::free) live -= block.requested_bytes;
     if (event.kind != memory::EventKind::alloc) continue;
@@ -43,6 +44,19 @@ std::vector<Allocation> allocations_of(const engines::pytorch::TrainRun& run) {
                    std::string(timeline.names[op.module]) + " " + std::string(timeline.names[op.name]), i});
   }
   return out;
+}
+
+// Highest, of copies on the host.
+std::int64_t offloaded_bytes(const memory::Timeline& timeline) {
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  for (const memory::Event& event : timeline.events) {
+    if (event.space != memory::Space::host_pinned || event.kind > memory::EventKind::free) continue;
+    const std::int64_t bytes = timeline.blocks[event.block].requested_bytes;
+    live += event.kind == memory::EventKind::alloc ? bytes : -bytes;
+    most = std::max(most, live);
+  }
+  return most;
 }
 
 class EventLogTest : public ::testing::TestWithParam<std::string> {};
@@ -74,6 +88,7 @@ TEST_P(EventLogTest, PhasesAndTheirComponentsEqualPyTorchs) {
   EXPECT_EQ(memory::sweep(run->timeline, asked).highest[1].bytes, log.peak_blocks);
   run->timeline.granularity_bytes = 1;
   EXPECT_EQ(memory::sweep(run->timeline, asked).highest[1].bytes, log.peak);
+  EXPECT_EQ(offloaded_bytes(run->timeline), log.offloaded);
   for (const testing::PhaseLine& phase : log.phases) {
     const std::uint32_t event = phase.name == "before_step"      ? run->before_step
                                 : phase.name == "after_forward"  ? run->after_forward

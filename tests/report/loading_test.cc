@@ -37,7 +37,7 @@ std::vector<Seen> recorded() {
 std::int64_t predicted(const Json& model, Load load) {
   const auto architecture = model::build_architecture(model, "model");
   EXPECT_TRUE(architecture);
-  return report::host_memory(*architecture, {}, load).load_peak_bytes;
+  return report::host_memory(*architecture, {}, load).peak_bytes;
 }
 
 TEST(Loading, TakesWhatProcessesWereSeenToHold) {

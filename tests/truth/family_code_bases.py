@@ -62,6 +62,38 @@ torchtune("grouped-fp32", GROUPED, f"--precision fp32 {SHORT} --loss full --step
 torchtune("lora", GROUPED, f"--precision bf16 {BOTH} --loss chunked {MOST} --recompute full")
 torchtune("lora-dropout", TIED, f"--precision bf16 {LONG} --loss full {MOST} --lora-dropout 0.1")
 torchtune("in-backward", TIED, f"--precision bf16 {BOTH} --loss chunked --recompute full --optimizer-in-backward")
+# Activations on the host; torchtune has it with checkpoints alone. Six layers: some leave before the pass turns.
+DEEP = {"num_hidden_layers": 6}
+AWAY = "--recompute full --offload activations"
+torchtune("offload", LLAMA | DEEP, f"--precision bf16 {BOTH} {AWAY}")
+torchtune("offload-tied-chunked", TIED | DEEP, f"--precision bf16 {BOTH} --loss chunked {AWAY} --grad-accum 2")
+torchtune("offload-fp32-first", GROUPED | DEEP, f"--precision fp32 {SHORT} {AWAY} --step first")
+torchtune("offload-in-backward", TIED | DEEP, f"--precision bf16 {BOTH} --loss chunked --optimizer-in-backward {AWAY}")
+torchtune("offload-lora", GROUPED | DEEP, f"--precision bf16 {BOTH} --loss chunked {MOST} {AWAY}")
+torchtune("offload-small", LLAMA, f"--precision bf16 --micro-batch 1 --seq-len 2 {AWAY}")
+
+# torchao's NF4, whose scales are quantised, too, in blocks of 16384 weights.
+EVEN = GROUPED | {"intermediate_size": 704}
+torchtune("nf4", EVEN, f"--precision bf16 {BOTH} --loss chunked {MOST} --quantize-base nf4-dq")
+torchtune("nf4-recompute", EVEN | DEEP, f"--precision bf16 {BOTH} --loss chunked {MOST} --quantize-base nf4-dq {AWAY}")
+torchtune("nf4-some", EVEN, f"--precision fp32 {SHORT} --lora 4 --lora-targets q_proj,v_proj --quantize-base nf4-dq")
+
+
+def torchtitan(name, model, args):
+    args = f"--kernels cuda-traced --modules torchtitan --modules-version 0.2 --loss full {args}"
+    JOBS.append(Job(f"torchtitan-{name}", model, args))
+
+
+USUAL = "--optimizer-impl fused --clip-grad 1.0"
+torchtitan("amp", LLAMA, f"--precision amp-bf16 {BOTH} {USUAL}")
+torchtitan("amp-grouped-recompute", GROUPED, f"--precision amp-bf16 {BOTH} {USUAL} --recompute full")
+torchtitan("half", GROUPED, f"--precision bf16 {BOTH} {USUAL}")
+torchtitan("half-recompute-accumulate", LLAMA, f"--precision bf16 {SHORT} {USUAL} --recompute full --grad-accum 2")
+torchtitan("amp-accumulate-first", LLAMA, f"--precision amp-bf16 {SHORT} {USUAL} --grad-accum 3 --step first")
+torchtitan("single", LLAMA, f"--precision fp32 {SHORT} {USUAL}")
+torchtitan("single-grouped", GROUPED, f"--precision fp32 {SHORT} {USUAL} --recompute full")
+torchtitan("forward", LLAMA, f"--precision amp-bf16 {LONG} --step forward --optimizer none")
+torchtitan("foreach", LLAMA, f"--precision amp-bf16 {LONG} --optimizer-impl foreach")
 
 # Compiled: tokens outweigh the weights, as in a step that is worth compiling.
 MANY = "--micro-batch 2 --seq-len 512 --precision bf16 --compile"
@@ -76,6 +108,9 @@ torchtune("compiled-lora-full", GROUPED, f"{MANY} --loss full {MOST}")
 torchtune("compiled-lora-recompute", GROUPED, f"{MANY} --loss chunked {MOST} --recompute full")
 torchtune("compiled-lora-dropout", GROUPED, f"{MANY} --loss chunked {MOST} --lora-dropout 0.1")
 torchtune("compiled-biased", GROUPED | {"model_type": "qwen2"}, f"{MANY} --loss chunked --recompute full")
+torchtune("compiled-offload", TIED | DEEP, f"{MANY} --loss chunked --optimizer-in-backward {AWAY}")
+torchtune("compiled-offload-lora", GROUPED | DEEP, f"{MANY} --loss chunked {MOST} {AWAY}")
+torchtune("compiled-nf4", EVEN, f"{MANY} --loss chunked {MOST} --recompute full --quantize-base nf4-dq")
 torchtune("compiled-short", GROUPED, f"--compile --precision bf16 {SHORT} --loss full")
 # The shapes of a published measurement, with two of its layers.
 LARGE = {"model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192, "num_attention_heads": 24,

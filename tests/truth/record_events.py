@@ -4,7 +4,8 @@
 A file is text, one fact a line.
     # KEY VALUE                                    header; keys: model (the configuration as JSON, or a torchvision
                                                    name), args (options of `ullage train`), torch, transformers or
-                                                   torchvision, peak (bytes), peak_blocks
+                                                   torchvision, peak (bytes), peak_blocks, offloaded (bytes on the
+                                                   host behind the last forward pass, where there are any)
     @ PHASE LIVE PARAMETERS GRADIENTS OPTIMIZER    a moment of the step: bytes held, and how much of it is what
     + BYTES LIVE OPERATOR DTYPE[SHAPE]             an allocation: its bytes, the bytes held with it, who made it
 Sizes are the tensors' own, not rounded; empty storages are left out. What died between two lines is the difference
@@ -35,7 +36,7 @@ import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch, describe
-from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, configuration, device_of, inputs, language_loss,
+from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, TitanStep, configuration, device_of, inputs, language_loss,
                            language_model, parse_options)
 from vision_inputs import VISION_LANGUAGE
 
@@ -51,6 +52,12 @@ def play(model, o, watch, on_mark):
         made, loss = litgpt_model(o.modules_version, model, o, DTYPES[o.precision])
         loop = Loop(made, loss, o, AUTOCAST.get(o.precision))
         LoopStep(loop, lambda: litgpt_inputs(model, o), None, o, watch, on_mark).play()
+        return
+    if o.modules == "torchtitan":
+        from torchtitan_models import cross_entropy_loss, torchtitan_model
+        shape = (o.micro_batch, o.seq_len)
+        batch = lambda: tuple(torch.randint(0, model["vocab_size"], shape) for _ in range(2))
+        TitanStep(torchtitan_model(model, o, DTYPES[o.precision]), batch, cross_entropy_loss, o, watch, on_mark).play()
         return
     if o.modules == "torchtune":
         from torchtune_models import Recipe
@@ -89,6 +96,8 @@ def record(job):
     model = job.model if library is torchvision else json.dumps(job.model)
     header = {"model": model, "args": job.args, "torch": torch.__version__, library.__name__: library.__version__,
               "peak": watch.peak, "peak_blocks": watch.peak_blocks}
+    if watch.offloaded:
+        header["offloaded"] = watch.offloaded
     return "\n".join([*(f"# {k} {v}" for k, v in header.items()), *lines]) + "\n"
 
 

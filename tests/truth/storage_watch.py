@@ -40,6 +40,7 @@ class StorageWatch(TorchDispatchMode):
         self.values = Values() if knows_values else None
         self.device, self.on_new, self.on_dead = device, on_new, on_dead
         self.live = self.live_blocks = self.peak = self.peak_blocks = 0
+        self.offloaded = 0  # told by who takes tensors to the host
         self._alive = {}
 
     def restart_peak(self):

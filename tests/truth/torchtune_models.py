@@ -1,8 +1,9 @@
 """torchtune's decoder and losses on fake tensors, as its single-device recipes of version 0.4 run them.
 
-The source folder of that version stands in TORCHTUNE_SOURCE. What its modules import for other purposes is replaced by
-empty modules.
+The source folder of its main branch at 1814feb17 stands in TORCHTUNE_SOURCE. What its modules import for other purposes
+is replaced by empty modules. With --quantize-base, torchao/dtypes/nf4tensor.py of torchao 0.7 stands in TORCHAO_SOURCE.
 """
+import contextlib
 import importlib
 import os
 import sys
@@ -19,15 +20,19 @@ class Anything(types.ModuleType):
         return type(name, (), {})
 
 
-def load():
+def load(quantised=False):
     source = os.path.join(os.environ["TORCHTUNE_SOURCE"], "torchtune")
+    for name in [name for name in sys.modules if name.split(".")[0] in ("torchtune", "torchao")]:
+        del sys.modules[name]  # of a job with other stand-ins
     for name, folder in {"torchtune": "", "torchtune.modules": "modules", "torchtune.modules.peft": "modules/peft",
                          "torchtune.modules.loss": "modules/loss", "torchtune.models": "models",
                          "torchtune.models.llama3_1": "models/llama3_1"}.items():
         package = types.ModuleType(name)
         package.__path__ = [os.path.join(source, folder)]
         sys.modules[name] = package
-    for name in ("torchao", "torchao.dtypes", "torchao.dtypes.nf4tensor", "torchtune.utils",
+    if quantised:
+        nf4 = load_nf4()
+    for name in (*(() if quantised else ("torchao", "torchao.dtypes", "torchao.dtypes.nf4tensor")), "torchtune.utils",
                  "torchtune.utils._import_guard", "torchtune.utils._logging", "torchtune.modules.low_precision",
                  "torchtune.modules.peft._utils", "torchtune.modules.kv_cache"):
         sys.modules[name] = Anything(name)
@@ -40,10 +45,27 @@ def load():
     modules = sys.modules["torchtune.modules"]
     attention = part("modules.attention")
     modules.MultiHeadAttention = attention.MultiHeadAttention
-    return types.SimpleNamespace(attention=attention, rms=part("modules.rms_norm"), mlp=part("modules.feed_forward"),
+    return types.SimpleNamespace(nf4=nf4 if quantised else None, attention=attention, rms=part("modules.rms_norm"), mlp=part("modules.feed_forward"),
                                  transformer=part("modules.transformer"), tied=part("modules.tied_linear"),
                                  lora=part("modules.peft.lora"), rope=part("models.llama3_1._position_embeddings"),
                                  loss=part("modules.loss.ce_chunked_output_loss"))
+
+
+def load_nf4():
+    """torchao's NF4Tensor and torchtune's frozen linear around it, before load()."""
+    source = os.path.join(os.environ["TORCHAO_SOURCE"], "torchao")
+    for name, folder in {"torchao": "", "torchao.dtypes": "dtypes"}.items():
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = [os.path.join(source, folder)]
+    sys.modules["torchao.utils"] = types.ModuleType("torchao.utils")
+    sys.modules["torchao.utils"].TORCH_VERSION_AT_LEAST_2_5 = True
+    return importlib.import_module("torchao.dtypes.nf4tensor")
+
+
+def inner_tensors(model):
+    """What stands behind the quantised weights."""
+    return [getattr(p, name) for p in model.parameters() if hasattr(p, "quantized_data")
+            for name in ("quantized_data", "scaler_mean", "quantization_factor", "quantized_scalers", "nf4")]
 
 
 OURS = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "o_proj": "output_proj", "gate_proj": "w1",
@@ -64,6 +86,14 @@ class FakeRotations:
         self.rope.Llama3ScaledRoPE.apply_scaling = self.scaling
 
 
+def frozen_nf4(t, rows, columns):
+    """FrozenNF4Linear, whose constructor swaps tensors behind Python's back: fake ones do not let it."""
+    made = nn.Linear(rows, columns, bias=False)
+    made.weight = nn.Parameter(t.nf4.to_nf4(made.weight), requires_grad=False)
+    made.forward = lambda x: t.nf4.linear_nf4(input=x, weight=made.weight)
+    return made
+
+
 def layer_of(t, c, o, rope):
     hidden, heads = c["hidden_size"], c["num_attention_heads"]
     keys = c.get("num_key_value_heads", heads)
@@ -72,9 +102,11 @@ def layer_of(t, c, o, rope):
     bias = c["model_type"] == "qwen2"
 
     def linear(name, rows, columns, bias=False):
+        quantised = bool(o.quantize_base)
         if name in adapted:
-            return t.lora.LoRALinear(rows, columns, rank=o.lora, alpha=16, dropout=o.lora_dropout, use_bias=bias)
-        return nn.Linear(rows, columns, bias=bias)
+            return t.lora.LoRALinear(rows, columns, rank=o.lora, alpha=16, dropout=o.lora_dropout, use_bias=bias,
+                                     quantize_base=quantised)
+        return frozen_nf4(t, rows, columns) if quantised else nn.Linear(rows, columns, bias=bias)
 
     attention = t.attention.MultiHeadAttention(
         embed_dim=hidden, num_heads=heads, num_kv_heads=keys, head_dim=head, pos_embeddings=rope,
@@ -122,11 +154,38 @@ def torchtune_model(t, c, o, dtype):
     return model
 
 
+class NoStream:
+    """Streams and events order what runs on a card; nothing runs here."""
+
+    def __getattr__(self, name):
+        return lambda *_: self
+
+
+def offloading(model):
+    """get_act_offloading_ctx_manager, without streams, pinned memory and the processor's state."""
+    sys.modules["psutil"] = Anything("psutil")
+    sys.modules["torchao"].__version__ = "0.7"
+    if not hasattr(sys.modules["torchao.dtypes.nf4tensor"], "to_nf4"):
+        sys.modules["torchao.dtypes.nf4tensor"].NF4Tensor = type("NF4Tensor", (), {})
+    sys.modules["torchtune.modules"].TiedLinear = sys.modules["torchtune.modules.tied_linear"].TiedLinear
+    sys.modules["torchtune.utils"].get_logger = lambda *_: None
+    folder = types.ModuleType("torchtune.training")
+    folder.__path__ = [os.path.join(os.environ["TORCHTUNE_SOURCE"], "torchtune/training")]
+    sys.modules["torchtune.training"] = folder
+    torch.cuda.default_stream = torch.cuda.Stream = NoStream
+    torch.cuda.stream = lambda _: contextlib.nullcontext()
+    torch.Tensor.record_stream = lambda *_: None
+    found = importlib.import_module("torchtune.training._activation_offloading")
+    made = found.get_act_offloading_ctx_manager(model, True)
+    made.use_pin_memory = False
+    return made
+
+
 class Recipe:
     """The parts of train() and _loss_step() of full_finetune_single_device.py and its LoRA sister."""
 
     def __init__(self, c, o, dtype):
-        t = load()
+        t = load(bool(o.quantize_base))
         self.model = torchtune_model(t, c, o, dtype)
         self.loss_of = t.loss.CEWithChunkedOutputLoss() if o.loss == "chunked" else nn.CrossEntropyLoss()
         if o.loss == "chunked":
@@ -139,10 +198,16 @@ class Recipe:
                 loss = self.loss_of
                 self.loss_of = compile_function(lambda logits, labels: loss(logits, labels))
         self.ignored = torch.full((o.micro_batch, 1), -100, device="cuda")
+        self.activations = offloading(self.model) if o.offload else contextlib.nullcontext()
+
+    def offloaded(self):
+        tracker = getattr(self.activations, "tracker", {})
+        return sum(t.numel() * t.element_size() for t, moved in tracker.values() if moved)
 
     def loss_step(self, batch):
         labels = batch.pop("labels")
-        logits = self.model(**batch)
+        with self.activations:
+            logits = self.model(**batch)
         labels = torch.hstack((labels[..., 1:], self.ignored[: labels.shape[0]]))
         if not isinstance(logits, list):
             labels = labels.reshape(-1)

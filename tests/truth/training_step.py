@@ -54,6 +54,7 @@ def parse_options(words):
     p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     p.add_argument("--loss", choices=["full", "chunked", "fused", "none"], default="full")
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--offload", choices=["activations"])
     p.add_argument("--modules", default="transformers")
     p.add_argument("--modules-version", default="")
     p.add_argument("--trainer", choices=["none", "hf"], default="none")
@@ -189,6 +190,9 @@ def quantised_parts(model, o):
     if o.quantize_base in PACKED:
         from packed_models import packed_tensors
         return packed_tensors(model)
+    if o.modules == "torchtune":
+        from torchtune_models import inner_tensors
+        return inner_tensors(model)
     if o.modules == "litgpt":
         from old_quantised_models import quantised_tensors
     else:
@@ -202,7 +206,7 @@ class Step:
     def __init__(self, model, next_inputs, loss_of, o, watch, mark):
         self.model, self.next_inputs, self.loss_of, self.o = model, next_inputs, loss_of, o
         self.watch, self.mark = watch, mark
-        self.parameters = list(model.parameters())
+        self.parameters = [p for p in model.parameters() if not hasattr(p, "quantized_data")]  # a shell
         self.trained = [p for p in self.parameters if p.requires_grad]
         self.optimizer = (in_backward if o.optimizer_in_backward else optimizer)(list(model.named_parameters()), o)
         self.scaler = torch.amp.GradScaler(device_of(o), enabled=o.grad_scaler)
@@ -297,6 +301,61 @@ class LoopStep(Step):
                 self.loss = None
 
 
+class TitanStep(Step):
+    """Step as torchtitan's train_step takes it: its names end with it, and gradients go when the next one begins."""
+
+    def whole(self, silent):
+        mark = (lambda name: None) if silent else (lambda name: self.mark(name, self.sizes()))
+        if not silent:
+            self.watch.restart_peak()
+        mark("before_step")
+        self.train_step(mark)
+        if self.o.step == "forward":
+            return
+        self.optimizer.zero_grad()
+        mark("after_step")
+
+    def train_step(self, mark):
+        microbatches = []
+        local_valid_tokens = torch.tensor(0, dtype=torch.int64)
+        for _ in range(self.o.grad_accum):
+            inputs, labels = self.next_inputs()
+            local_valid_tokens += (labels != -100).sum()
+            microbatches.append(({"input": inputs}, labels))
+        del inputs
+        local_valid_tokens = local_valid_tokens.to("cuda")
+        global_valid_tokens = local_valid_tokens.float()
+        accumulated_losses = []
+        for number, (input_dict, labels) in enumerate(microbatches):
+            input_dict["input"] = input_dict["input"].to("cuda")
+            labels = labels.to("cuda")
+            loss = self.forward_backward_step(input_dict["input"], labels, global_valid_tokens, number, mark)
+            if self.o.step == "forward":
+                return
+            accumulated_losses.append(loss.detach())
+        if self.o.clip_grad > 0:
+            from torchtitan_models import clip
+            grad_norm = clip(self.trained, self.o.clip_grad)
+        self.optimizer.step()
+        loss = torch.sum(torch.stack(accumulated_losses))
+
+    def forward_backward_step(self, inputs, labels, global_valid_tokens, number, mark):
+        half = self.o.precision in ("bf16", "amp-bf16")
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=half):
+            pred = self.model(inputs)
+            loss_sum = self.loss_of(pred, labels)
+            loss = loss_sum / global_valid_tokens
+        if number == 0:
+            mark("after_forward")
+        if self.o.step == "forward":
+            return None
+        del pred
+        loss.backward()
+        if number == self.o.grad_accum - 1:
+            mark("after_backward")
+        return loss
+
+
 class RecipeStep(Step):
     """Step as torchtune's recipes take it: losses are sums over tokens, and gradients are divided by their number."""
 
@@ -323,6 +382,7 @@ class RecipeStep(Step):
             self.loss = self.recipe.loss_step(self.batch) * current_num_tokens
             del current_num_tokens
             running_loss += self.loss
+            self.watch.offloaded = self.recipe.offloaded()
             if micro == 0:
                 mark("after_forward")
             if self.o.step == "forward":

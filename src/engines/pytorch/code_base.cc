@@ -9,6 +9,9 @@ constexpr std::string_view kLitGpt = "github.com/Lightning-AI/litgpt: litgpt/{mo
 
 constexpr std::string_view kTorchtune = "github.com/pytorch/torchtune: torchtune/modules/, recipes/";
 
+constexpr std::string_view kTorchtitan =
+    "github.com/pytorch/torchtitan: torchtitan/models/llama3/, torchtitan/train.py";
+
 // Each code base from its oldest version to its newest.
 constexpr Choices kChoices[] = {
     {.code = CodeBase::litgpt,
@@ -51,6 +54,13 @@ constexpr Choices kChoices[] = {
      .clones_indices = true,
      .counts_targets = true},
     {.code = CodeBase::torchtune, .name = "torchtune", .version = "0.4", .since = 202411, .source = kTorchtune},
+    {.code = CodeBase::torchtitan,
+     .name = "torchtitan",
+     .version = "0.2",
+     .since = 202510,
+     .source = kTorchtitan,
+     .autocasts = true,
+     .clips_and_fuses = true},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace ullage::engines::pytorch {
 
-enum class CodeBase : std::uint8_t { litgpt, torchtune };
+enum class CodeBase : std::uint8_t { litgpt, torchtune, torchtitan };
 
 // How a root-mean-square norm is computed.
 enum class RmsForm : std::uint8_t {
@@ -45,6 +45,8 @@ struct Choices {
   bool pads_by_copy = false;            // updates of chosen parts of qkv: copied into zeros out of place
   bool clones_indices = false;          // of those parts' rows, which are a buffer, for every product
   bool counts_targets = false;          // the mean loss: a sum over the number of targets that count
+  bool autocasts = false;               // half precision is autocast over weights of that type
+  bool clips_and_fuses = false;         // gradients' norm is clipped to 1 and the optimizer fused, unless one says else
   bool mean_keeps_input = false;        // its PyTorch, 2.1, keeps what a mean is taken of (pytorch/pytorch#109876)
   bool keeps_quantised_inputs = false;  // its bitsandbytes keeps what a four-bit product was given
 };

@@ -21,9 +21,9 @@ Dims sizes_of(const model::Parameter& parameter) {
 Tensor ModelState::make(const model::Parameter& parameter, NameId label, DType dtype, bool trains) {
   Tensor made = context_.make(sizes_of(parameter), dtype);
   context_.set_label(made.storage(), label);
+  made.impl()->is_parameter = true;
   if (!trains) return made;
   made.impl()->leaf_requires_grad = true;
-  made.impl()->is_parameter = true;
   if (parameter.unused) return made;
   trainable_.push_back(made);
   layers_of_.push_back(context_.layer);
@@ -56,6 +56,9 @@ const Tensor& ModelState::make_quantised(Quantised& form, const Dims& shape) {
     case model::BaseFormat::awq:
       form.packed = tensor::make_packed(context_, shape, true, compute_dtype(options_));
       break;
+    case model::BaseFormat::nf4_torchao:
+      form.nf4 = tensor::make_nf4(context_, shape, options_.dtype);
+      return form.nf4.packed;
     default:
       form.four =
           tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);

@@ -13,7 +13,8 @@ struct Quantised {
   tensor::FourBitWeight four;
   tensor::EightBitWeight eight;
   tensor::PackedWeight packed;
-  explicit operator bool() const { return four.packed || eight.codes || packed.codes; }
+  tensor::NF4Weight nf4;
+  explicit operator bool() const { return four.packed || eight.codes || packed.codes || nf4.packed; }
 };
 
 // What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude; or what scales its result or its input.

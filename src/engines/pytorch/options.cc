@@ -58,7 +58,8 @@ DType adapter_dtype(const TrainOptions& options) {
 std::int64_t parameter_bytes(const model::ParameterTotals& totals, const TrainOptions& options) {
   const std::int64_t plain = totals.parameters - totals.in_adapters - totals.quantised - totals.cast_biases;
   return multiply_saturated(plain, size_of(unquantised_dtype(options))) + totals.quantised_bytes +
-         totals.cast_biases * size_of(compute_dtype(options)) + totals.in_adapters * size_of(adapter_dtype(options));
+         totals.typed_scales * size_of(options.dtype) + totals.cast_biases * size_of(compute_dtype(options)) +
+         totals.in_adapters * size_of(adapter_dtype(options));
 }
 
 bool takes_scale(const TrainOptions& options) {

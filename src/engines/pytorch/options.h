@@ -70,11 +70,12 @@ struct TrainOptions {
   double lora_dropout = 0;
   double clip_grad = 0;  // largest norm of the gradients; 0: no clipping
   bool grad_scaler = false;
-  bool hf_trainer = false;         // the loop is that of transformers' Trainer
-  std::int64_t llama_adapter = 0;  // version of LLaMA-Adapter that another code base trains; 0: none
-  bool packed_kernel = false;      // GPTQ's and AWQ's products unpack weights inside of a kernel, as engines do
-  bool compile = false;            // torch.compile, of what the code base compiles
-  const Choices* code = nullptr;   // whose module code runs; null: the transformers library's
+  bool hf_trainer = false;           // the loop is that of transformers' Trainer
+  std::int64_t llama_adapter = 0;    // version of LLaMA-Adapter that another code base trains; 0: none
+  bool packed_kernel = false;        // GPTQ's and AWQ's products unpack weights inside of a kernel, as engines do
+  bool compile = false;              // torch.compile, of what the code base compiles
+  bool offload_activations = false;  // what is saved for backward waits on the host (tensor/offload.h)
+  const Choices* code = nullptr;     // whose module code runs; null: the transformers library's
 
   // The type of matrix products and attention.
   DType computed_in() const { return autocast.value_or(dtype); }

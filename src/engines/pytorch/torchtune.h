@@ -24,6 +24,8 @@ class TorchtuneModules : public TransformersModules {
   tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
+  // Without an adapter.
+  tensor::Tensor base_product(const model::Linear& module, tensor::Tensor x);
   // In a compiled layer; the adapter has a handle of its own.
   tensor::CompiledProduct compiled_linear(const model::Linear& module, tensor::Tensor x, tensor::Tensor for_adapter);
 

@@ -11,7 +11,7 @@ using t::Tensor;
 
 CompiledProduct TorchtuneModules::compiled_linear(const model::Linear& module, Tensor x, Tensor for_adapter) {
   CompiledProduct made;
-  made.out = plain_linear(module, std::move(x));
+  made.out = base_product(module, std::move(x));
   const Adapter* adapter = state().adapter(module.weight, context().layer);
   if (adapter == nullptr) return made;
   const auto factor = [&](const Tensor& weight, NameId name, Tensor h) {

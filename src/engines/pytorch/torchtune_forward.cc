@@ -118,8 +118,15 @@ Tensor layer(TorchtuneModules& m, const LayerKind& kind, Tensor x_in, const Tens
 
 std::int64_t chunk_of(std::int64_t tokens) { return (tokens + kChunks - 1) / kChunks; }
 
+// What the head saves stays on the card (get_act_offloading_ctx_manager).
+Tensor head(TorchtuneModules& m, const model::Architecture& arch, const Tensor& h) {
+  const t::Restore<bool> offloading(m.context().offloading, false);
+  return project(m, arch.head, h);
+}
+
 std::vector<Tensor> decoder(TorchtuneModules& m, const model::Architecture& arch, Tensor ids_in) {
   const Tensor ids = std::move(ids_in);
+  const t::Restore<bool> offloading(m.context().offloading, m.step_options().offload_activations);
   const Tensor cache = m.model_buffer(1);
   Tensor h = call([&](Tensor i) { return m.embedding(arch.embedding, std::move(i)); }, ids);
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {
@@ -130,11 +137,11 @@ std::vector<Tensor> decoder(TorchtuneModules& m, const model::Architecture& arch
   h = normed(m, arch.final_norm, h);
   std::vector<Tensor> logits;
   if (m.step_options().loss != Loss::chunked) {
-    Tensor whole = project(m, arch.head, h);
+    Tensor whole = head(m, arch, h);
     logits.push_back(t::to(std::move(whole), DType::f32));
     return logits;
   }
-  for (const Tensor& chunk : t::split(h, chunk_of(h.size(1)), 1)) logits.push_back(project(m, arch.head, chunk));
+  for (const Tensor& chunk : t::split(h, chunk_of(h.size(1)), 1)) logits.push_back(head(m, arch, chunk));
   return logits;
 }
 

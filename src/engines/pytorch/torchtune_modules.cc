@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engines/pytorch/plain_decoder.h"
 #include "engines/pytorch/torchtune.h"
 #include "model/config_fields.h"
 
@@ -14,7 +15,6 @@ using model::Axis;
 using model::axis;
 using model::call;
 using model::Dimension;
-using model::LayerKind;
 using t::Tensor;
 
 Tensor TorchtuneModules::embedding(const model::Embedding& module, Tensor ids) {
@@ -36,11 +36,21 @@ Tensor TorchtuneModules::norm(const model::Norm& module, Tensor x_in) {
   return t::mul(normed, parameter(module.weight));
 }
 
+// linear_nf4, where the weight is quantised.
+Tensor TorchtuneModules::base_product(const model::Linear& module, Tensor x) {
+  const Quantised* quantised = state().quantised(module.weight, context().layer);
+  if (quantised == nullptr) return plain_linear(module, std::move(x));
+  const t::Scope named(context(), scope(module.weight));
+  Tensor out = t::linear_nf4(std::move(x), quantised->nf4, options().compile);
+  if (module.bias && !options().compile) out = t::add(out, parameter(module.bias));
+  return out;
+}
+
 // LoRALinear.forward.
 Tensor TorchtuneModules::linear(const model::Linear& module, Tensor x_in) {
   const Tensor x = std::move(x_in);
   const Adapter* adapter = state().adapter(module.weight, context().layer);
-  const Tensor out = plain_linear(module, x);
+  const Tensor out = base_product(module, x);
   if (adapter == nullptr) return out;
   const auto factor = [&](const Tensor& weight, NameId name, Tensor h) {
     const t::Scope named(context(), name);
@@ -57,45 +67,8 @@ Tensor TorchtuneModules::linear(const model::Linear& module, Tensor x_in) {
 
 namespace {
 
-bool fits(const Architecture& from) {
-  if (from.input != model::InputKind::tokens || from.encoder_layers > 0 || from.kinds.size() != 1) return false;
-  const LayerKind& kind = from.kinds[0];
-  const model::Attention& a = kind.attention;
-  const bool plain_attention = a.q.weight && !a.q_norm.weight && !a.sinks && !a.window && !a.softcaps && a.rotates;
-  const bool rms = kind.input_norm.kind == model::NormKind::rms && from.final_norm.kind == model::NormKind::rms;
-  const bool no_bias = !a.o.bias && !kind.mlp.up.bias;
-  const bool gated = no_bias && kind.mlp.gated && kind.mlp.gate.weight && kind.mixture.experts.count == 0;
-  return plain_attention && rms && gated && !kind.parallel && kind.post_attention_norm.weight && !kind.norm_after &&
-         !kind.feedforward_norm.weight && from.rotary.dim == a.head_dim && !from.positions.weight &&
-         from.logits == model::LogitForm::plain && !from.multiplies_embeddings && from.embedding.scale < 0;
-}
-
-LayerKind convert_layer(const Architecture& from) {
-  const LayerKind& kind = from.kinds[0];
-  LayerKind out;
-  out.name = kind.name;
-  model::ParameterList p(out.parameters, true);
-  const model::Attention& a = kind.attention;
-  const Dimension hidden = axis(Axis::hidden, from.hidden);
-  const Dimension heads = axis(Axis::heads, a.heads, a.head_dim);
-  const Dimension keys = axis(Axis::kv_heads, a.kv_heads, a.head_dim);
-  const Dimension ffn = kind.parameters[static_cast<std::size_t>(kind.mlp.up.weight.index)].dims[0];
-  const bool bias = static_cast<bool>(a.q.bias);
-  out.attention.heads = a.heads;
-  out.attention.kv_heads = a.kv_heads;
-  out.attention.head_dim = a.head_dim;
-  out.attention.q = p.linear("attn.q_proj", hidden, heads, bias);
-  out.attention.k = p.linear("attn.k_proj", hidden, keys, bias);
-  out.attention.v = p.linear("attn.v_proj", hidden, keys, bias);
-  out.attention.o = p.linear("attn.output_proj", heads, hidden, false);
-  out.mlp.activation = kind.mlp.activation;
-  out.mlp.gate = p.linear("mlp.w1", hidden, ffn, false);
-  out.mlp.down = p.linear("mlp.w2", ffn, hidden, false);
-  out.mlp.up = p.linear("mlp.w3", hidden, ffn, false);
-  out.input_norm = p.rms_norm("sa_norm", hidden);
-  out.post_attention_norm = p.rms_norm("mlp_norm", hidden);
-  return out;
-}
+constexpr LayerNames kLayerNames{"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.output_proj", "mlp.w1",
+                                 "mlp.w2",      "mlp.w3",      "sa_norm",     "mlp_norm"};
 
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"q_proj", "attn.q_proj"},
@@ -115,7 +88,7 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
 }  // namespace
 
 Expected<Architecture> torchtune_architecture(const Architecture& from, const TrainOptions& options) {
-  if (!fits(from)) {
+  if (!is_plain_decoder(from)) {
     return fail(ErrorCode::unsupported, "--modules",
                 fmt::format("torchtune's decoder is no {}; leave --modules at transformers", from.family));
   }
@@ -126,7 +99,7 @@ Expected<Architecture> torchtune_architecture(const Architecture& from, const Tr
   out.embedding = p.embedding("tok_embeddings", vocab, hidden);
   out.layers_at = 1;
   out.layers = from.layers;
-  out.kinds.push_back(convert_layer(from));
+  out.kinds.push_back(renamed_layer(from, kLayerNames));
   out.final_norm = p.rms_norm("norm", hidden);
   const bool tied = from.parameters[static_cast<std::size_t>(from.head.weight.index)].tied_to.has_value();
   out.head = p.linear("output", hidden, vocab, false);
@@ -142,6 +115,7 @@ Expected<Architecture> torchtune_architecture(const Architecture& from, const Tr
 Expected<model::Tuning> torchtune_tuning(const model::Tuning& given) {
   model::Tuning out = given;
   if (given.tuner == model::Tuner::none) return out;
+  if (given.base == model::BaseFormat::nf4_dq) out.base = model::BaseFormat::nf4_torchao;
   const std::vector<std::string> usual{"q_proj", "v_proj", "output_proj", "w1", "w2", "w3"};
   out.targets.clear();
   for (const std::string& name : given.targets.empty() ? usual : given.targets) {

@@ -9,12 +9,14 @@
 #include "engines/pytorch/litgpt.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
+#include "engines/pytorch/torchtitan.h"
 #include "engines/pytorch/torchtune.h"
+#include "engines/pytorch/train_checks.h"
 #include "engines/pytorch/transformers_modules.h"
 #include "engines/pytorch/virtual_tokens.h"
 #include "model/family.h"
-#include "model/limits.h"
 #include "tensor/autocast.h"
+#include "tensor/offload.h"
 #include "tensor/record.h"
 #include "tensor/tape.h"
 
@@ -41,9 +43,13 @@ class TrainStep {
         modules_(context_, state_, options),
         litgpt_(context_, state_, options),
         torchtune_(context_, state_, options),
+        torchtitan_(context_, state_, options),
         optimizer_(context_, state_, options),
         scaler_(context_, state_, options),
-        trainer_(context_, options) {}
+        trainer_(context_, options) {
+    if (options.offload_activations)
+      offload_.emplace(context_, t::SavedOffload::Rules{.layers_are_nodes = options.compile});
+  }
 
   RecordedStep run() {
     prepare();
@@ -68,14 +74,18 @@ class TrainStep {
       scaler_.unscale();
       stacked_norms_ = clip_grad_norm({context_, state_, options_, no_states_});
       if (trainer_) trainer_.keep_norm(stacked_norms_.total);
+      if (in(CodeBase::torchtitan)) titan_.norm = stacked_norms_.total;
       stacked_norms_.total.reset();
     }
-    if (options_.code != nullptr && options_.code->code == CodeBase::torchtune) divide_by_tokens();
+    if (in(CodeBase::torchtune)) divide_by_tokens();
     scaler_.begin_step();
     optimizer_.step();
     scaler_.end_step();
+    if (in(CodeBase::torchtitan)) end_of_torchtitan();
     if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
   }
+
+  bool in(CodeBase code) const { return options_.code != nullptr && options_.code->code == code; }
 
   // scale_grads: in place, by a number that is made of a tensor.
   void divide_by_tokens() {
@@ -233,7 +243,7 @@ class TrainStep {
 
   // Another code base's loop keeps what it has bound; backward starts at a share of the loss.
   void run_micro_batch_of_code(std::int64_t micro) {
-    const bool in_litgpt = options_.code->code == CodeBase::litgpt;
+    const bool in_litgpt = in(CodeBase::litgpt);
     {
       model::Batch next = make_batch();
       bound_.inputs = std::move(next.inputs);
@@ -253,6 +263,42 @@ class TrainStep {
     context_.begin_section(memory::kNoLayer);
     if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
     if (micro + 1 < options_.grad_accum && options_.code->forgets_loss) bound_.loss.reset();
+  }
+
+  // train_step and forward_backward_step: batches come from the host one by one, and stay.
+  void run_micro_batch_of_torchtitan(std::int64_t micro) {
+    if (micro == 0) {
+      titan_.counted = t::empty(context_, t::Op::copy, {}, DType::i64);
+      bound_.tokens = t::empty(context_, t::Op::cast, {}, DType::f32);
+    }
+    bound_.labels.reset();
+    model::Batch next = make_batch();
+    bound_.inputs = next.inputs;
+    bound_.labels = std::move(next.labels);
+    titan_.batches.push_back(std::move(next.inputs));
+    {
+      t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
+      const Tensor sum = torchtitan_forward(torchtitan_, architecture_, bound_);
+      hold(bound_.logits[0]);
+      if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
+      if (options_.step == Step::forward) return;
+      bound_.logits.clear();
+      t::run_backward(bound_.loss);
+      context_.begin_section(memory::kNoLayer);
+      if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
+    }
+    titan_.losses.push_back(t::detach(bound_.loss));
+  }
+
+  // The losses' sum; then all names of train_step go.
+  void end_of_torchtitan() {
+    {
+      const auto count = static_cast<std::int64_t>(titan_.losses.size());
+      const Tensor stacked = t::empty(context_, t::Op::cat, {count}, DType::f32);
+      t::empty(context_, t::Op::sum, {}, DType::f32);
+    }
+    titan_ = {};
+    bound_ = {};
   }
 
   // What a steady step finds bound: a batch like its own.
@@ -281,6 +327,7 @@ class TrainStep {
 
   void run_micro_batch(std::int64_t micro) {
     context_.begin_section(memory::kNoLayer);
+    if (in(CodeBase::torchtitan)) return run_micro_batch_of_torchtitan(micro);
     if (options_.code != nullptr) return run_micro_batch_of_code(micro);
     if (trainer_) return run_micro_batch_of_trainer(micro);
     model::Batch batch = make_batch();
@@ -304,11 +351,14 @@ class TrainStep {
   const model::Family& family_;
   const TrainOptions& options_;
   t::Context context_;
+  std::optional<t::SavedOffload> offload_;
   ModelState state_;
   TransformersModules modules_;
   LitGptModules litgpt_;
   TorchtuneModules torchtune_;
+  TorchtitanModules torchtitan_;
   Bound bound_;  // by the loop of another code base
+  TorchtitanStep titan_;
   OptimizerState optimizer_;
   GradScaler scaler_;
   HfTrainer trainer_;
@@ -317,124 +367,16 @@ class TrainStep {
   std::vector<States> no_states_;
 };
 
-Expected<void> check_module_tree(const model::Image& image, const TrainOptions& options) {
-  if (options.recompute != Recompute::none) {
-    return fail(ErrorCode::invalid_argument, "--recompute",
-                fmt::format("{} has no layers that its code could run again; leave it at none", image.arch));
-  }
-  return model::check_image_size(image, options.image_size, options.micro_batch);
-}
-
-Expected<void> check_images(const model::Architecture& architecture, const TrainOptions& options) {
-  if (architecture.is_module_tree()) return check_module_tree(architecture.image, options);
-  if (options.image_size == architecture.image.size) return {};
-  return fail(ErrorCode::invalid_argument, "--image-size",
-              fmt::format("{} pixels, but the model has learned positions for images of {}; leave it out, or set "
-                          "image_size",
-                          options.image_size, architecture.image.size));
-}
-
-Expected<void> check_encoder_decoder(const TrainOptions& options) {
-  if (options.recompute_reentrant) {
-    return fail(ErrorCode::invalid_argument, "--recompute-reentrant",
-                "not modelled for an encoder-decoder, whose layers share more than one tensor; leave it out");
-  }
-  if (options.loss == Loss::none) {
-    return fail(ErrorCode::invalid_argument, "--loss",
-                "an encoder-decoder reads its decoder's tokens off the labels, which only the full loss has");
-  }
-  return {};
-}
-
-// The most that anything of one sample is long.
-std::int64_t positions_of(const model::Architecture& architecture, const TrainOptions& options) {
-  switch (architecture.input) {
-    // An image has more patches than tokens.
-    case model::InputKind::tokens: return options.seq_len * architecture.vision.merge * architecture.vision.merge;
-    case model::InputKind::images: return options.image_size * options.image_size;
-    case model::InputKind::sound: return std::max(options.seq_len, architecture.ear.frames);
-  }
-  return options.seq_len;
-}
-
-// Images, and the windows in them, are followed one by one.
-constexpr std::int64_t kMostWindows = 1 << 14;
-
-Expected<void> check_images_fit(const model::Vision& vision, std::int64_t side, const TrainOptions& options) {
-  const std::int64_t patches = model::patches_of_side(vision, side);
-  const std::int64_t windows_of_side = vision.window > 0 ? patches / vision.merge / vision.window + 1 : 1;
-  const double windows = static_cast<double>(options.micro_batch) * static_cast<double>(windows_of_side) *
-                         static_cast<double>(windows_of_side);
-  const double pixel_bytes = static_cast<double>(options.micro_batch) * static_cast<double>(patches) *
-                             static_cast<double>(patches) * static_cast<double>(vision.values_of_patch()) *
-                             size_of(DType::f32);
-  if (windows <= static_cast<double>(kMostWindows) && pixel_bytes <= model::kMostBytes) return {};
-  return fail(ErrorCode::invalid_argument, "--micro-batch",
-              fmt::format("{} images of {} pixels a side, in {} windows each, are more than can be followed; use a "
-                          "smaller micro-batch or smaller images",
-                          options.micro_batch, side, windows_of_side * windows_of_side));
-}
-
-// Each sequence holds one image.
-Expected<void> check_vision(const model::Vision& vision, const TrainOptions& options) {
-  if (options.kernels == Kernels::cpu)
-    return fail(ErrorCode::unsupported, "--kernels", "cpu with a vision-language model is not in this version");
-  if (options.loss == Loss::fused)
-    return fail(ErrorCode::unsupported, "--loss", "fused with a vision-language model is not in this version");
-  if (vision.whole_images && options.image_size != vision.size) {
-    return fail(ErrorCode::invalid_argument, "--image-size",
-                fmt::format("{} pixels, but the processor makes every image one of {}; leave it out",
-                            options.image_size, vision.size));
-  }
-  const std::int64_t side = model::resized_side(vision, options.image_size, options.image_max_pixels);
-  const std::int64_t tokens = model::tokens_of_image(vision, side);
-  if (tokens + model::kTokensBeforeImage <= options.seq_len) return check_images_fit(vision, side, options);
-  return fail(
-      ErrorCode::invalid_argument, "--seq-len",
-      fmt::format("{} tokens hold no image of {} and the mark in front of it; use longer sequences or a smaller "
-                  "--image-size than {}",
-                  options.seq_len, tokens, options.image_size));
-}
-
-Expected<void> check(const model::Architecture& architecture, const TrainOptions& options) {
-  if (architecture.input == model::InputKind::images) {
-    if (auto sized = check_images(architecture, options); !sized) return sized;
-  }
-  if (architecture.vision) {
-    if (auto seen = check_vision(architecture.vision, options); !seen) return seen;
-  } else if (architecture.encoder_layers > 0) {
-    if (auto paired = check_encoder_decoder(options); !paired) return paired;
-  }
-  const std::int64_t positions = positions_of(architecture, options);
-  if (auto counted = model::check_size(architecture, options.micro_batch, positions); !counted) return counted;
-  const bool bounded = architecture.positions.weight || architecture.bounded_positions;
-  if (bounded && options.seq_len > architecture.max_positions) {
-    return fail(ErrorCode::invalid_argument, "--seq-len",
-                fmt::format("{} tokens, but the model has {} for {} only", options.seq_len,
-                            architecture.bounded_positions ? "tables of positions" : "learned positions",
-                            architecture.max_positions));
-  }
-  return {};
-}
-
-// Adapters are parameters that the bounds on sizes have not seen.
-Expected<void> check_adapted(const model::Architecture& architecture, const model::TuningPlan& plan,
-                             const TrainOptions& options) {
-  if (auto tokens = check_virtual_tokens(architecture, options.tuning); !tokens) return tokens;
-  const model::ParameterRef head = architecture.head.weight;
-  if (options.loss == Loss::fused && head && !plan.globals[static_cast<std::size_t>(head.index)].adapter.empty())
-    return fail(ErrorCode::unsupported, "--loss", "fused with an adapter on the head is not in this version");
-  const model::Architecture whole = model::with_added_parameters(architecture, plan);
-  return model::check_parameters(whole, "--lora").and_then([&] {
-    return model::check_size(whole, options.micro_batch, positions_of(architecture, options));
-  });
-}
-
 }  // namespace
 
 Expected<CodedModel> in_code(model::Architecture architecture, TrainOptions options) {
   if (options.code == nullptr) return CodedModel{std::move(architecture), std::move(options)};
   const bool in_litgpt = options.code->code == CodeBase::litgpt;
+  if (options.code->code == CodeBase::torchtitan) {
+    auto converted = torchtitan_architecture(architecture, options);
+    if (!converted) return tl::unexpected<Error>(converted.error());
+    return CodedModel{*std::move(converted), std::move(options)};
+  }
   auto converted =
       in_litgpt ? litgpt_architecture(architecture, options) : torchtune_architecture(architecture, options);
   if (!converted) return tl::unexpected<Error>(converted.error());
@@ -451,7 +393,7 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   const model::Family* family = model::find_family(architecture.family);
   if (family == nullptr)
     return fail(ErrorCode::unsupported, architecture.family, "no forward pass is known for this family");
-  if (auto checked = check(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
+  if (auto checked = check_step(architecture, options); !checked) return tl::unexpected<Error>(checked.error());
   const auto plan = model::plan_tuning(architecture, options.tuning);
   if (!plan) return tl::unexpected<Error>(plan.error());
   if (plan->adapted) {
@@ -460,9 +402,11 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   t::Workspace own;
   t::Workspace& lent = workspace == nullptr ? own : *workspace;
   const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, *plan, options, lent).run(); };
+  // A checkpoint saves one tensor, which the layer before it has made, and what has left for the host goes five later.
+  const std::int16_t reach = options.offload_activations ? 6 : 1;
   // The table of a prefix is as wide as there are layers.
   if (splice && options.tuning.tuner != model::Tuner::prefix) {
-    if (auto spliced = run_spliced(architecture, *plan, run, lent)) return *std::move(spliced);
+    if (auto spliced = run_spliced(architecture, *plan, run, lent, reach)) return *std::move(spliced);
   }
   return whole(run(architecture));
 }
