@@ -72,7 +72,7 @@ constexpr OptionSpec kTrain[] = {
     {"--modules", "transformers|litgpt|torchtune|torchtitan", Text::opt_modules,
      "transformers|litgpt|torchtune|torchtitan", "llm-foundry|megatron"},
     {"--modules-version", "V", Text::opt_modules_version},
-    {"--torch", "V", Text::opt_torch},
+    {"--torch", "V", Text::opt_torch_release},
     {"--transformers", "V", Text::opt_loss_version},
     {"--load", "torch|safetensors|meta", Text::opt_load, "torch|safetensors|meta"},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
@@ -189,6 +189,7 @@ constexpr OptionSpec kValidate[] = {
     {"--key", "PREFIX", Text::opt_key},
     {"--by", "modules,confidence", Text::opt_by},
     {"--with", "KEY=VALUE", Text::opt_with, "", "", true},
+    {"--as-written", "", Text::opt_as_written},
     {"--rows", "N", Text::opt_rows},
 };
 

@@ -13,6 +13,7 @@
 #include "cli/tuning_options.h"
 #include "cli/versions.h"
 #include "engines/pytorch/loss_version.h"
+#include "engines/pytorch/torch_version.h"
 
 namespace ullage::cli {
 namespace {
@@ -122,6 +123,25 @@ Expected<pt::LossForm> loss_form(const Arguments& arguments, const model::Archit
                           architecture.family, pt::kTransformers));
 }
 
+// Of another release what torch_version.h lists is modelled.
+Expected<void> check_torch(const Arguments& arguments) {
+  const std::string given = arguments.text("--torch", kTorchVersion);
+  const auto version = pt::parse_torch_version(given);
+  if (!version)
+    return fail(ErrorCode::invalid_argument, "--torch",
+                fmt::format("'{}' is no version; write it as 2.1", given.substr(0, 40)));
+  if (*version < pt::kOldestTorch || *version > memory::TorchVersion{})
+    return fail(ErrorCode::unsupported, "--torch",
+                fmt::format("{} is not in this version; known are 2.0 to {}", given.substr(0, 40), kTorchVersion));
+  if (arguments.text("--modules", "transformers") != "transformers")
+    return check_version(arguments, "--torch", kTorchVersion);
+  const std::string optimizer = arguments.text("--optimizer", "adamw");
+  const bool other = optimizer == "adagrad" || optimizer == "rmsprop";
+  if (pt::keeps_denominators(*version) && other && arguments.text("--optimizer-impl", "foreach") == "foreach")
+    return not_in_this_version("--torch", fmt::format("{} with {}'s foreach", given.substr(0, 40), optimizer));
+  return {};
+}
+
 Expected<void> check_belongs(const Arguments& arguments, const model::Architecture& architecture) {
   constexpr std::array kOfLayers{"--attention", "--recompute", "--recompute-reentrant"};
   const bool resizes = architecture.vision && !architecture.vision.whole_images;
@@ -219,8 +239,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                                  const pt::TrainOptions& o) {
   std::vector<Setting> out{{"engine", std::string("pytorch")},
                            {"modules", std::string(architecture.is_module_tree() ? "torchvision" : "transformers")},
-                           {"torch", std::string(kTorchVersion)},
-
+                           {"torch", a.text("--torch", kTorchVersion)},
                            {"kernels", a.text("--kernels", "cuda")},
                            {"gpus", std::int64_t{1}},
                            {"micro_batch", o.micro_batch}};
@@ -303,11 +322,14 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
   const std::string transformers = arguments.text("--transformers", pt::kTransformers);
   if (options.loss_form != pt::LossForm::padded)
     out.push_back({report::Text::assume_loss_version, {{"version", transformers}}});
+  if (options.torch != memory::TorchVersion{})
+    out.push_back({report::Text::assume_torch_version, {{"version", arguments.text("--torch")}}});
   return out;
 }
 
 Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model::Architecture& architecture) {
   pt::TrainOptions out;
+  out.torch = *pt::parse_torch_version(arguments.text("--torch", kTorchVersion));
   const auto code = code_of(arguments, architecture);
   if (!code) return tl::unexpected<Error>(code.error());
   out.code = *code;
@@ -363,7 +385,7 @@ Expected<void> check_load(const Arguments& arguments) {
 }
 
 Expected<void> check_all(const Arguments& arguments, const model::Architecture& architecture) {
-  return check_version(arguments, "--torch", kTorchVersion)
+  return check_torch(arguments)
       .and_then([&] { return check_belongs(arguments, architecture); })
       .and_then([&] { return check_loss(arguments, architecture); })
       .and_then([&] { return check_load(arguments); })
@@ -394,7 +416,8 @@ Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const mod
                  {},
                  {},
                  {}};
-  const auto allocator = memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf");
+  const auto allocator =
+      memory::parse_allocator_settings(arguments.text("--alloc-conf"), "--alloc-conf", options->torch);
   if (!allocator) return tl::unexpected<Error>(allocator.error());
   out.allocator = *allocator;
   if (arguments.has("--alloc-conf")) out.settings.push_back({"alloc_conf", arguments.text("--alloc-conf")});

@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "engines/pytorch/loss_version.h"
+#include "engines/pytorch/torch_version.h"
+
 namespace ullage::cli {
 namespace {
 
@@ -20,6 +23,14 @@ Expected<void> check_fp16(const Arguments& arguments) {
   if (arguments.has("--lora") && in_fp32 && !arguments.has("--modules-to-save")) return {};
   return fail(ErrorCode::invalid_argument, "--trainer",
               "hf scales gradients, and PyTorch unscales none of fp16; use --precision amp-fp16 or bf16");
+}
+
+// TrainingArguments.optim where nothing is said, between torch's AdamW and its fused one.
+bool takes_fused(const Arguments& arguments, memory::TorchVersion torch) {
+  const auto transformers =
+      engines::pytorch::parse_version(arguments.text("--transformers", engines::pytorch::kTransformers));
+  return engines::pytorch::trainer_takes_fused(torch) &&
+         (!transformers || *transformers >= engines::pytorch::TransformersVersion{4, 54});
 }
 
 }  // namespace
@@ -58,7 +69,8 @@ void apply_trainer(const Arguments& arguments, TrainOptions& options) {
   const bool backward = options.step != engines::pytorch::Step::forward;
   if (backward && options.autocast == DType::f16) options.grad_scaler = true;
   if (backward && !options.optimizer_in_backward && !arguments.has("--clip-grad")) options.clip_grad = 1;
-  if (options.optimizer == Optimizer::adamw && !arguments.has("--optimizer-impl"))
+  const bool fuses = !options.hf_trainer || takes_fused(arguments, options.torch);
+  if (options.optimizer == Optimizer::adamw && !arguments.has("--optimizer-impl") && fuses)
     options.optimizer_impl = OptimizerImpl::fused;
 }
 

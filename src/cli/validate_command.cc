@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "engines/pytorch/code_base.h"
 #include "engines/pytorch/loss_version.h"
+#include "engines/pytorch/torch_version.h"
 #include "report/prediction_json.h"
 #include "report/validation.h"
 
@@ -80,6 +81,15 @@ std::vector<std::string> with_transformers(std::vector<std::string> args, const 
   return args;
 }
 
+// And for PyTorch.
+std::vector<std::string> with_torch(std::vector<std::string> args, const std::string& date) {
+  const auto release = engines::pytorch::torch_of_month(month_of(date));
+  const bool trains = !args.empty() && args.front() == "train";
+  if (!release || !trains || names_option(args, "--modules") || names_option(args, "--torch")) return args;
+  args.insert(args.end(), {"--torch", fmt::format("{}.{}", release->major, release->minor)});
+  return args;
+}
+
 // `--with KEY=VALUE` for cases that say nothing of it.
 Expected<std::vector<std::string>> added_options(const Arguments& arguments) {
   std::vector<std::string> out = arguments.all("--with");
@@ -120,7 +130,7 @@ Expected<int> validate_command(const Invocation& invocation) {
   if (!added) return tl::unexpected<Error>(added.error());
   const corpus::Predict predicted = [&](const std::vector<std::string>& args,
                                         const std::string& date) -> Expected<Json> {
-    const std::vector<std::string> asked = with_options(with_version(args, date), *added);
+    const std::vector<std::string> asked = with_torch(with_options(with_version(args, date), *added), date);
     const std::vector<std::string> dated = with_transformers(asked, date);
     // How the release of that date made the loss is not known of every family.
     auto prediction = predict(dated.empty() ? asked : dated, invocation.files);
@@ -130,7 +140,10 @@ Expected<int> validate_command(const Invocation& invocation) {
   };
   std::vector<std::string> by;
   for_each_word(arguments.text("--by"), ',', [&](std::string_view word) { by.emplace_back(word); });
-  const corpus::Validation validation = corpus::validate(*cases, *selection, arguments.text("--key"), predicted, by);
+  const std::vector<corpus::StatedSetup> setups =
+      arguments.has("--as-written") ? std::vector<corpus::StatedSetup>{} : corpus::stated_setups();
+  const corpus::Validation validation =
+      corpus::validate(*cases, *selection, arguments.text("--key"), predicted, by, setups);
   if (validation.selected == 0) {
     return fail(ErrorCode::invalid_argument, "validate",
                 fmt::format("none of the {} cases read is meant; check --where and --confidence", validation.read));

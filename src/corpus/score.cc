@@ -45,8 +45,10 @@ double median_of(std::vector<double>& values) {
 class Run {
  public:
   Run(const Selection& selection, const std::string& key_prefix, const Predict& predict,
-      const std::vector<std::string>& by)
-      : selection_(selection), key_prefix_(key_prefix), predict_(predict), by_(by) {}
+      const std::vector<std::string>& by, std::span<const StatedSetup> setups)
+      : selection_(selection), key_prefix_(key_prefix), predict_(predict), by_(by), setups_(setups) {
+    for (const StatedSetup& setup : setups) out_.taken.push_back({setup});
+  }
 
   void take(const Case& entry) {
     ++out_.read;
@@ -54,10 +56,16 @@ class Run {
     Selection labels = selection_;
     labels.where.clear();
     if (!selected(entry, nullptr, labels)) return;
-    const auto prediction = predict_(with_files(entry), entry.date);
+    std::vector<std::size_t> used;
+    const auto prediction = ask(entry, used);
     if (!selected(entry, prediction ? &*prediction : nullptr, selection_)) return;
     ++out_.selected;
-    if (prediction) return score(entry, *prediction);
+    if (prediction) {
+      const std::size_t before = out_.scored;
+      score(entry, *prediction);
+      for (const std::size_t i : used) out_.taken[i].cases += out_.scored - before;
+      return;
+    }
     auto& list = prediction.error().code == ErrorCode::unsupported ? out_.skipped : out_.failed;
     list.push_back({entry.id, entry.where, to_string(prediction.error())});
   }
@@ -65,10 +73,22 @@ class Run {
   Validation finish() {
     for (const Score& score : out_.scores) take_in(score);
     for (std::size_t i = 0; i < gathered_.size(); ++i) describe(out_.summaries[i], gathered_[i]);
+    std::erase_if(out_.taken, [](const Taken& taken) { return taken.cases == 0; });
     return std::move(out_);
   }
 
  private:
+  // With what is known of its set-up, whose rows are `used` then.
+  Expected<Json> ask(const Case& entry, std::vector<std::size_t>& used) const {
+    const std::vector<std::string> written = with_files(entry);
+    std::vector<std::string> args = written;
+    used = add_stated(entry, setups_, args);
+    auto prediction = predict_(args, entry.date);
+    if (prediction || used.empty()) return prediction;
+    used.clear();
+    return predict_(written, entry.date);
+  }
+
   std::string group_of(const Case& entry, const Json& prediction) const {
     if (by_.empty()) return entry.engine;
     std::string out;
@@ -150,6 +170,7 @@ class Run {
   const std::string& key_prefix_;
   const Predict& predict_;
   const std::vector<std::string>& by_;
+  std::span<const StatedSetup> setups_;
   Validation out_;
   std::vector<Gathered> gathered_;  // by summary
 };
@@ -163,8 +184,8 @@ double error_of(double predicted, double measured, double precision) {
 }
 
 Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
-                    const Predict& predict, const std::vector<std::string>& by) {
-  Run run(selection, key_prefix, predict, by);
+                    const Predict& predict, const std::vector<std::string>& by, std::span<const StatedSetup> setups) {
+  Run run(selection, key_prefix, predict, by, setups);
   for (const Case& entry : cases) run.take(entry);
   return run.finish();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "corpus/select.h"
+#include "corpus/stated_setup.h"
 
 namespace ullage::corpus {
 
@@ -54,6 +55,12 @@ struct Unanswered {
   std::string reason;
 };
 
+// Options that cases do not name and were asked with.
+struct Taken {
+  StatedSetup setup;
+  std::size_t cases = 0;  // that were asked with them and compared
+};
+
 struct Validation {
   std::size_t read = 0;             // cases in the files
   std::size_t selected = 0;         // of them meant
@@ -64,6 +71,7 @@ struct Validation {
   std::vector<Unanswered> failed;   // should have been answered
   std::vector<Unanswered> missing;  // a quantity that the prediction does not give, `reason` is its key
   std::vector<Summary> summaries;   // by engine, then quantity, in order of appearance
+  std::vector<Taken> taken;         // in the order of the setups
 };
 
 // |predicted - measured| / |measured|, 0 within `precision`.
@@ -71,9 +79,10 @@ double error_of(double predicted, double measured, double precision);
 
 // Runs the selected cases. Only quantities whose key begins with `key_prefix` count. Scores are summed up by what the
 // keys `by` are in each case (as in Where, or `confidence`), one behind the other; without any by its label of an
-// engine.
+// engine. A case is asked with what `setups` say of it, or as it is written where that cannot be answered.
 Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
-                    const Predict& predict, const std::vector<std::string>& by = {});
+                    const Predict& predict, const std::vector<std::string>& by = {},
+                    std::span<const StatedSetup> setups = {});
 
 // By decreasing error, at most `rows`.
 std::vector<Score> worst(std::vector<Score> scores, std::size_t rows);

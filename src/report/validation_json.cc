@@ -50,6 +50,17 @@ Json unanswered_json(const std::vector<corpus::Unanswered>& list) {
   return out;
 }
 
+Json taken_json(const std::vector<corpus::Taken>& list) {
+  Json out = Json::array();
+  for (const corpus::Taken& taken : list) {
+    out.push_back({{"cases", taken.cases},
+                   {"args", taken.setup.args},
+                   {"kind", taken.setup.inferred ? "inferred" : "stated"},
+                   {"says", taken.setup.says}});
+  }
+  return out;
+}
+
 Json cases_json(const corpus::Validation& v) {
   return {{"read", v.read},   {"selected", v.selected},      {"compared", v.scored},
           {"equal", v.equal}, {"skipped", v.skipped.size()}, {"failed", v.failed.size()}};
@@ -69,6 +80,7 @@ std::string validation_json(const corpus::Validation& v, std::optional<std::size
   out["largest_error"] = worst.empty() ? Json(nullptr) : score_json(worst[0]);
   out["summaries"] = Json::array();
   for (const corpus::Summary& summary : v.summaries) out["summaries"].push_back(summary_json(summary));
+  out["taken"] = taken_json(v.taken);
   out["rows"] = Json::array();
   for (const corpus::Score& score : rows ? corpus::worst(v.scores, *rows) : v.scores) {
     out["rows"].push_back(score_json(score));

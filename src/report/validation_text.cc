@@ -87,6 +87,19 @@ void write_summaries(TextPage& page, const std::vector<corpus::Summary>& summari
   table.write(page);
 }
 
+void write_taken(TextPage& page, const std::vector<corpus::Taken>& list) {
+  if (!list.empty()) page.line();
+  for (const corpus::Taken& taken : list) {
+    std::string options;
+    for (const std::string& word : taken.setup.args) options += (options.empty() ? "" : " ") + word;
+    page.line(page.say(Message{Text::validate_taken,
+                               {{"count", static_cast<std::int64_t>(taken.cases)},
+                                {"options", options},
+                                {"kind", taken.setup.inferred ? Text::validate_inferred : Text::validate_stated},
+                                {"says", taken.setup.says}}}));
+  }
+}
+
 // What the reasons have in common: the text, counted.
 void write_reasons(TextPage& page, Text heading, const std::vector<corpus::Unanswered>& list) {
   if (list.empty()) return;
@@ -136,6 +149,7 @@ std::string validation_text(const corpus::Validation& v, std::size_t rows, const
   if (style.detail != Detail::quiet && !worst.empty()) write_rows(page, worst);
   write_summaries(page, v.summaries, true);
   write_summaries(page, v.summaries, false);
+  write_taken(page, v.taken);
   write_reasons(page, Text::validate_skipped, v.skipped);
   write_reasons(page, Text::validate_failed, v.failed);
   write_reasons(page, Text::validate_missing, v.missing);

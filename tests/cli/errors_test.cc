@@ -170,7 +170,11 @@ constexpr Wrong kNotBuilt[] = {
     {"train gpt2 --gpu local",
      "--gpu local: there is no NVIDIA driver here (libnvidia-ml.so.1); name the card instead (`ullage gpus` lists "
      "all)"},
-    {"train gpt2 --torch 2.1", "--torch: 2.1 is not in this version; known is 2.14"},
+    {"train gpt2 --torch 1.13", "--torch: 1.13 is not in this version; known are 2.0 to 2.14"},
+    {"train gpt2 --torch 2.15", "--torch: 2.15 is not in this version; known are 2.0 to 2.14"},
+    {"train gpt2 --torch new", "--torch: 'new' is no version; write it as 2.1"},
+    {"train gpt2 --torch 2.0 --optimizer rmsprop", "--torch: 2.0 with rmsprop's foreach is not in this version"},
+    {"train gpt2 --torch 2.1 --modules litgpt", "--torch: 2.1 is not in this version; known is 2.14"},
     {"train gpt2 --transformers 4.1",
      "--transformers: how 4.1 made the loss of gpt2 is not known; leave it out for 5.12"},
     {"train gpt2 --transformers 9.0",
@@ -410,6 +414,19 @@ TEST(Validate, ACaseThatAsksForNoPredictionIsNamedAndNotAnswered) {
         "ullage: " + file + ": line 1: 1 of 1 cases could not be asked; the first: --help: asks for no prediction\n");
     EXPECT_EQ(captured.out.find('\x1b'), std::string::npos);
   }
+}
+
+// The label alone asks for transformers' Trainer, unless the case says otherwise or nothing is to be added.
+TEST(Validate, SaysWhatItTookFromLabels) {
+  const auto path = std::filesystem::temp_directory_path() / ("ullage-label-" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(path) << R"({"id": "a", "args": ["train", "gpt2"], "expect": {"peak.allocated_bytes": 1}, )"
+                      << R"("engine": "hf-transformers+peft"})" << "\n";
+  const Json taken = Json::parse(run({"validate", path.string(), "--json"}).out)["taken"];
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0]["args"], Json({"--trainer", "hf"}));
+  EXPECT_EQ(taken[0]["kind"], "inferred");
+  EXPECT_NE(run({"validate", path.string()}).out.find("1 cases were asked with --trainer hf"), std::string::npos);
+  EXPECT_TRUE(Json::parse(run({"validate", path.string(), "--json", "--as-written"}).out)["taken"].empty());
 }
 
 TEST(Validate, SaysWhenNoCaseIsMeant) {

@@ -89,6 +89,17 @@ TEST(TrainCommand, TheTrainerDecidesWhatIsNotSaid) {
   EXPECT_FALSE(answer("train gpt2")["setup"].contains("trainer"));
 }
 
+// github.com/huggingface/transformers/pull/37358
+TEST(TrainCommand, TheTrainerTakesTheFusedAdamWOfRecentReleasesAlone) {
+  const auto impl = [](const std::string& versions) {
+    return answer("train gpt2 --trainer hf --seq-len 64 " + versions)["setup"]["optimizer_impl"];
+  };
+  EXPECT_EQ(impl(""), "fused");
+  EXPECT_EQ(impl("--torch 2.8"), "fused");
+  EXPECT_EQ(impl("--torch 2.7"), "foreach");
+  EXPECT_EQ(impl("--transformers 4.53"), "foreach");
+}
+
 TEST(TrainCommand, WhatIsNotComputedIsNull) {
   const Json said = answer("train gpt2 --gpu h100");
   for (const char* key : {"speed", "ranks", "host", "advice", "out_of_memory"}) EXPECT_TRUE(said[key].is_null()) << key;

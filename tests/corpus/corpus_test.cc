@@ -244,6 +244,57 @@ TEST(Validate, CasesAreAskedAsOfTheirDate) {
   EXPECT_EQ(asked, "2023-10");
 }
 
+constexpr const char* kSetups =
+    R"({"source":"s","args":["--torch","2.0","--flag"],"kind":"stated","says":"the paper"})"
+    "\n"
+    R"({"label":"lora","args":["--trainer","hf","--torch","2.5"],"kind":"inferred","says":"the label"})";
+
+TEST(StatedSetup, AddsWhatArgumentsDoNotName) {
+  const auto setups = parse_stated_setups(kSetups);
+  ASSERT_TRUE(setups) << to_string(setups.error());
+  EXPECT_FALSE((*setups)[0].inferred);
+  Case entry = case_of({"train", "100", "--trainer=none"});
+  std::vector<std::string> args = entry.args;
+  EXPECT_TRUE(add_stated(entry, *setups, args).empty());
+  EXPECT_EQ(args, entry.args);
+  entry.source = "s";
+  entry.engine = "lora";
+  EXPECT_EQ(add_stated(entry, *setups, args), (std::vector<std::size_t>{0}));
+  EXPECT_EQ(args, (std::vector<std::string>{"train", "100", "--trainer=none", "--torch", "2.0", "--flag"}));
+  entry.source = "t";
+  args = entry.args;
+  EXPECT_EQ(add_stated(entry, *setups, args), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(args, (std::vector<std::string>{"train", "100", "--trainer=none", "--torch", "2.5"}));
+}
+
+TEST(StatedSetup, RowsAreChecked) {
+  for (const char* line : {R"({"args":["--a"],"says":"x"})", R"({"label":"l","args":["--a"]})",
+                           R"({"label":"l","args":[],"says":"x"})", R"({"label":"l","args":["a"],"says":"x"})", "{"})
+    EXPECT_FALSE(parse_stated_setups(line)) << line;
+  EXPECT_FALSE(stated_setups().empty());
+}
+
+TEST(Validate, AsksWithStatedSetupsAndCountsThem) {
+  std::vector<Case> cases{case_of({"train", "100"}), case_of({"train", "101"}), case_of({"train", "102"})};
+  cases[0].engine = cases[1].engine = "lora";
+  std::vector<std::vector<std::string>> asked;
+  const Predict predict = [&](const std::vector<std::string>& args, const std::string& date) -> Expected<Json> {
+    asked.push_back(args);
+    if (args.size() > 2 && args[1] == "101") return fail(ErrorCode::unsupported, "--trainer", "not for this one");
+    return read_name(args, date);
+  };
+  const auto setups = parse_stated_setups(kSetups);
+  const Validation v = validate(cases, {}, "", predict, {}, *setups);
+  ASSERT_EQ(asked.size(), 4U);
+  EXPECT_EQ(asked[0], (std::vector<std::string>{"train", "100", "--trainer", "hf", "--torch", "2.5"}));
+  EXPECT_EQ(asked[2], cases[1].args);
+  EXPECT_EQ(asked[3], cases[2].args);
+  EXPECT_EQ(v.scored, 3U);
+  ASSERT_EQ(v.taken.size(), 1U);
+  EXPECT_EQ(v.taken[0].cases, 1U);
+  EXPECT_EQ(v.taken[0].setup.says, "the label");
+}
+
 TEST(Validate, KeepsFormulasApartAndFollowsTheKeyPrefix) {
   std::vector<Case> cases{case_of({"train", "100"}), case_of({"train", "101"})};
   cases[1].method = "formula";

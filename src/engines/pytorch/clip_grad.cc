@@ -12,7 +12,7 @@ StackedNorms clip_grad_norm(const Stepping& s) {
   t::NoGrad no_grad(context);
   t::Restore<memory::Phase> phase(context.phase, memory::Phase::optimizer);
   const t::Scope named(context, context.intern("clip_grad_norm"));
-  const std::vector<Group> groups = groups_by_type(s.model, all_parameters(s.model));
+  const std::vector<Group> groups = groups_by_type(s, all_parameters(s.model));
   // Norms of several types are stacked as fp32.
   const DType dtype = groups.size() == 1 ? s.model.trainable().front().dtype() : DType::f32;
   std::vector<TensorList> norms;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engines/pytorch/torch_version.h"
+
 namespace ullage::engines::pytorch {
 
 namespace t = ullage::tensor;
@@ -14,7 +16,8 @@ Group all_parameters(const ModelState& model) {
   return out;
 }
 
-std::vector<Group> groups_by_type(const ModelState& model, const Group& parameters) {
+std::vector<Group> groups_by_type(const Stepping& s, const Group& parameters) {
+  const ModelState& model = s.model;
   std::vector<DType> types;
   std::vector<Group> out;
   for (const std::size_t i : parameters) {
@@ -26,8 +29,8 @@ std::vector<Group> groups_by_type(const ModelState& model, const Group& paramete
     }
     out[place].push_back(i);
   }
-  // torch groups in a hash map of libstdc++, which puts each new type in front.
-  std::reverse(out.begin(), out.end());
+  // torch groups in a hash map of libstdc++, which puts each new type in front; in 2.0 it was one of Python's.
+  if (groups_in_hash_map(s.options.torch)) std::reverse(out.begin(), out.end());
   return out;
 }
 

@@ -95,12 +95,12 @@ TensorList vector_estimates(const Stepping& s, const Group& group) {
 }
 
 // Matrices and vectors of each type are lists of their own, in the order in which the first of each comes.
-std::vector<Group> groups_by_shape(const ModelState& model, const Group& parameters) {
+std::vector<Group> groups_by_shape(const Stepping& s, const Group& parameters) {
   std::vector<Group> out;
-  for (const Group& group : groups_by_type(model, parameters)) {
+  for (const Group& group : groups_by_type(s, parameters)) {
     Group parts[2];
-    for (const std::size_t i : group) parts[is_matrix(model.trainable()[i]) ? 1 : 0].push_back(i);
-    const bool matrices_first = is_matrix(model.trainable()[group.front()]);
+    for (const std::size_t i : group) parts[is_matrix(s.model.trainable()[i]) ? 1 : 0].push_back(i);
+    const bool matrices_first = is_matrix(s.model.trainable()[group.front()]);
     for (const bool matrices : {matrices_first, !matrices_first}) {
       if (!parts[matrices ? 1 : 0].empty()) out.push_back(std::move(parts[matrices ? 1 : 0]));
     }
@@ -111,7 +111,7 @@ std::vector<Group> groups_by_shape(const ModelState& model, const Group& paramet
 void step_foreach(const Stepping& s, const Group& parameters) {
   BoundList estimates(s);
   BoundList updates(s);
-  for (const Group& group : groups_by_shape(s.model, parameters)) {
+  for (const Group& group : groups_by_shape(s, parameters)) {
     if (!s.context.policy().cuda) t::empty(s.context, Op::empty, {}, DType::f32);
     norms(s, group);
     TensorList made =

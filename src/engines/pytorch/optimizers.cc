@@ -1,5 +1,6 @@
 // torch.optim's Adam, AdamW, Adagrad and RMSprop (2.14), and timm's Lion (timm/optim/lion.py).
 #include "engines/pytorch/stepping.h"
+#include "engines/pytorch/torch_version.h"
 
 namespace ullage::engines::pytorch {
 
@@ -32,12 +33,16 @@ void step_in_place(const Stepping& s, const Group& parameters, Op op) {
 
 namespace {
 
-// One temporary the size of all parameters: the square roots, divided and added to in place.
-void roots_foreach(const Stepping& s, const Group& parameters) {
+// One temporary the size of all parameters: the square roots, divided and added to in place. Adam's of older releases
+// adds out of place, so that there is a second one.
+void roots_foreach(const Stepping& s, const Group& parameters, bool denominators) {
   BoundList roots(s);
-  for (const Group& group : groups_by_type(s.model, parameters)) {
+  BoundList sums(s);
+  for (const Group& group : groups_by_type(s, parameters)) {
     raise_counters(s);
     roots.bind(group, make_list(s, group, [&](std::size_t i) { return root_of_last_state(s, i); }));
+    if (!denominators) continue;
+    sums.bind(group, make_list(s, group, [&](std::size_t i) { return unary_like(s, Op::add, s.states[i].back()); }));
   }
 }
 
@@ -65,7 +70,7 @@ void adam_loop(const Stepping& s, const Group& parameters) {
 
 void step_adam(const Stepping& s, const Group& parameters, OptimizerImpl impl) {
   switch (impl) {
-    case OptimizerImpl::foreach: return roots_foreach(s, parameters);
+    case OptimizerImpl::foreach: return roots_foreach(s, parameters, keeps_denominators(s.options.torch));
     case OptimizerImpl::loop: return adam_loop(s, parameters);
     case OptimizerImpl::fused: return step_in_place(s, parameters, Op::adamw);
   }
@@ -73,7 +78,7 @@ void step_adam(const Stepping& s, const Group& parameters, OptimizerImpl impl) {
 
 void step_rmsprop(const Stepping& s, const Group& parameters) {
   if (s.options.optimizer_impl == OptimizerImpl::loop) roots_loop(s, parameters);
-  else roots_foreach(s, parameters);
+  else roots_foreach(s, parameters, false);
 }
 
 // foreach: the square roots and the scaled gradients of a list together.
@@ -82,7 +87,7 @@ void step_adagrad(const Stepping& s, const Group& parameters) {
   if (s.options.optimizer_impl == OptimizerImpl::fused) return step_in_place(s, parameters, Op::adagrad);
   BoundList roots(s);
   BoundList numerators(s);
-  for (const Group& group : groups_by_type(s.model, parameters)) {
+  for (const Group& group : groups_by_type(s, parameters)) {
     raise_counters(s);
     roots.bind(group, make_list(s, group, [&](std::size_t i) { return root_of_last_state(s, i); }));
     numerators.bind(group,

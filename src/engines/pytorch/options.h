@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "engines/pytorch/code_base.h"
+#include "memory/allocator_settings.h"
 #include "model/tuning.h"
 #include "tensor/policy.h"
 
@@ -47,7 +48,8 @@ enum class LossForm : std::uint8_t {
 
 struct TrainOptions {
   Kernels kernels = Kernels::cuda;
-  tensor::Capability card;  // of the GPU, for kernels that depend on it
+  memory::TorchVersion torch;  // what differs between releases is in torch_version.h
+  tensor::Capability card;     // of the GPU, for kernels that depend on it
   std::int64_t micro_batch = 1;
   std::int64_t seq_len = 2048;        // tokens of a sequence; ignored for images
   std::int64_t image_size = 224;      // pixels of a side; ignored for text

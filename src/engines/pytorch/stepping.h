@@ -82,7 +82,7 @@ inline tensor::Tensor unary_like(const Stepping& s, tensor::Op op, const tensor:
 }
 
 // The parameters as lists of one type each (Optimizer._group_tensors_by_device_and_dtype).
-std::vector<Group> groups_by_type(const ModelState& model, const Group& parameters);
+std::vector<Group> groups_by_type(const Stepping& s, const Group& parameters);
 Group all_parameters(const ModelState& model);
 
 // --- one step of each optimizer over the parameters named -----------------------------------------------------------

@@ -1,0 +1,78 @@
+#include "corpus/stated_setup.h"
+
+#include <fmt/core.h>
+
+#include "base/json.h"
+#include "base/lines.h"
+#include "data/stated_setups.h"
+
+namespace ullage::corpus {
+namespace {
+
+Expected<StatedSetup> parse_row(std::string_view line, const std::string& where) {
+  const auto json = parse_json(line, where);
+  if (!json) return tl::unexpected<Error>(json.error());
+  const JsonObject row(*json, where);
+  auto args = row.strings("args");
+  if (!args) return tl::unexpected<Error>(args.error());
+  StatedSetup out;
+  out.label = row.string("label", "").value_or("");
+  out.source = row.string("source", "").value_or("");
+  out.args = *std::move(args);
+  out.inferred = row.string("kind", "").value_or("") == "inferred";
+  out.says = row.string("says", "").value_or("");
+  if (out.label.empty() && out.source.empty())
+    return fail(ErrorCode::malformed, row.where("label"), "missing; expected a label or a source");
+  if (out.says.empty()) return fail(ErrorCode::malformed, row.where("says"), "missing; expected what says so");
+  if (out.args.empty() || !out.args.front().starts_with("--"))
+    return fail(ErrorCode::malformed, row.where("args"), "expected options");
+  return out;
+}
+
+bool holds_for(const StatedSetup& setup, const Case& entry) {
+  return (setup.label.empty() || setup.label == entry.engine) && (setup.source.empty() || setup.source == entry.source);
+}
+
+}  // namespace
+
+Expected<std::vector<StatedSetup>> parse_stated_setups(std::string_view lines) {
+  std::vector<StatedSetup> out;
+  std::optional<Error> error;
+  for_each_line(lines, [&](std::string_view line) {
+    if (error) return;
+    auto row = parse_row(line, fmt::format("stated_setups: line {}", out.size() + 1));
+    if (row) out.push_back(*std::move(row));
+    else error = row.error();
+  });
+  if (error) return tl::unexpected<Error>(*error);
+  return out;
+}
+
+// A test reads the built-in rows, so they parse.
+std::vector<StatedSetup> stated_setups() {
+  return parse_stated_setups(data::stated_setups()).value_or(std::vector<StatedSetup>{});
+}
+
+std::vector<std::size_t> add_stated(const Case& entry, std::span<const StatedSetup> setups,
+                                    std::vector<std::string>& args) {
+  std::vector<std::size_t> used;
+  Case asked = entry;
+  for (std::size_t i = 0; i < setups.size(); ++i) {
+    if (!holds_for(setups[i], entry)) continue;
+    const std::vector<std::string>& words = setups[i].args;
+    const std::size_t before = asked.args.size();
+    for (std::size_t at = 0; at < words.size();) {
+      std::size_t end = at + 1;
+      while (end < words.size() && !words[end].starts_with("--")) ++end;
+      const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto last = words.begin() + static_cast<std::ptrdiff_t>(end);
+      if (!option_of(asked, std::string_view(words[at]).substr(2))) asked.args.insert(asked.args.end(), first, last);
+      at = end;
+    }
+    if (asked.args.size() > before) used.push_back(i);
+  }
+  args.insert(args.end(), asked.args.begin() + static_cast<std::ptrdiff_t>(entry.args.size()), asked.args.end());
+  return used;
+}
+
+}  // namespace ullage::corpus
