@@ -51,7 +51,7 @@ std::vector<std::string> serve_words(const FitModel& model, const FitGpu& gpu, c
   std::vector<std::string> out{"serve", model.word, "--engine", "transformers", "--gpu", cards};
   if (!setup.quantization.empty()) out.insert(out.end(), {"--quantization", std::string(setup.quantization)});
   if (const std::string dtype = dtype_on(gpu.gpu, wanted); dtype != "bf16") out.insert(out.end(), {"--dtype", dtype});
-  const std::int64_t generated = std::min(wanted.new_tokens(), tokens - 1);
+  const std::int64_t generated = std::clamp<std::int64_t>(tokens / 4, 1, wanted.new_tokens());
   out.insert(out.end(), {"--seq-len", std::to_string(tokens - generated), "--new-tokens", std::to_string(generated)});
   return out;
 }

@@ -36,6 +36,7 @@ class Splitter {
            const Placement& placement, std::size_t cards)
       : served_(served),
         whole_(served.run.timeline),
+        architecture_(architecture),
         options_(options),
         last_card_(static_cast<std::uint32_t>(cards - 1)),
         main_(card_of(placement.main())),
@@ -154,10 +155,23 @@ class Splitter {
     const std::int64_t rows = options_.batch * tokens;
     if (card != hidden_card_) send(card, rows * hidden_ * size_of(options_.dtype), Component::activations);
     hidden_card_ = card;
-    for (const BlockId block : given_) {
-      if (places_[block].card != card) send(card, whole_.blocks[block].requested_bytes, Component::activations);
-    }
+    send_given(card, architecture_.kind_of(layer).attention);
     if (card != main_) send(card, rows * size_of(DType::i64), Component::inputs);  // the positions
+  }
+
+  // Of the masks and of the rotary tables those that are the layer's. Where one of two masks was not made, that is the
+  // one without a window.
+  void send_given(std::uint32_t card, const model::Attention& attention) {
+    const auto give = [&](BlockId block) {
+      if (places_[block].card != card) send(card, whole_.blocks[block].requested_bytes, Component::activations);
+    };
+    const bool all_made = masks_.size() == architecture_.mask_windows.size();
+    if (all_made) give(masks_[attention.mask]);
+    else if (!masks_.empty() && attention.window) give(masks_.back());
+    const bool two = architecture_.local_rotary.dim > 0;
+    const std::size_t count = two ? tables_.size() / 2 : tables_.size();
+    const std::size_t first = two && attention.window ? count : 0;
+    for (std::size_t i = first; i < first + count; ++i) give(tables_[i]);
   }
 
   // A module behind the layers, the norm or the head, that lives on another card than what it is given.
@@ -195,7 +209,8 @@ class Splitter {
       leave();
       for (const BlockId block : behind_) move_to_main(block);
       behind_.clear();
-      given_.clear();
+      masks_.clear();
+      tables_.clear();
       stage_ = Stage::outside;
       decodes_ = true;
     }
@@ -230,7 +245,8 @@ class Splitter {
     Event& added = timeline(place.card).events.emplace_back(event);
     added.block = place.block;
     if (event.kind != EventKind::free) return;
-    std::erase(given_, event.block);
+    std::erase(masks_, event.block);
+    std::erase(tables_, event.block);
     std::erase(behind_, event.block);
   }
 
@@ -245,7 +261,8 @@ class Splitter {
     if (block.layer != memory::kNoLayer) return;
     const NameId module = whole_.ops[block.op].module;
     const bool in_front = stage_ == Stage::in_front || stage_ == Stage::outside;  // a fixed cache's masks come before
-    if (in_front && (module == rotary_module_ || module == mask_module_)) given_.push_back(event.block);
+    if (in_front && module == rotary_module_) tables_.push_back(event.block);
+    if (in_front && module == mask_module_) masks_.push_back(event.block);
     if (stage_ == Stage::behind) behind_.push_back(event.block);
   }
 
@@ -262,6 +279,7 @@ class Splitter {
 
   const ServeRun& served_;
   const Timeline& whole_;
+  const model::Architecture& architecture_;
   const ServeOptions& options_;
   std::uint32_t last_card_;
   std::uint32_t main_;
@@ -285,7 +303,8 @@ class Splitter {
   std::int16_t layer_ = memory::kNoLayer;
   std::uint32_t hidden_card_ = 0;
   std::vector<Sent> sent_;       // to the module that runs
-  std::vector<BlockId> given_;   // alive: what every layer is called with
+  std::vector<BlockId> masks_;   // alive: what layers are called with
+  std::vector<BlockId> tables_;  // of the rotary embedding
   std::vector<BlockId> behind_;  // alive: made behind the layers
 };
 
