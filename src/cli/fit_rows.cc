@@ -154,6 +154,7 @@ Expected<std::unique_ptr<FitModel>> load_fit_model(const std::string& word, cons
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   if (auto can = engines::transformers::check_served(loaded->architecture); !can)
     return tl::unexpected<Error>(can.error());
+  if (loaded->quantisation.is_object()) return not_in_this_version(word, "a checkpoint that is quantised already");
   auto out = std::make_unique<FitModel>();
   out->word = word;
   out->loaded = *std::move(loaded);

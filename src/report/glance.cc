@@ -51,6 +51,9 @@ Message title_of(const Prediction& p) {
   }
   const bool serves = p.serve.has_value();
   if (p.device.name.empty()) return {serves ? Text::title_serve : Text::title_train, {{"model", p.model.name}}};
+  // Of unequal cards each is named.
+  if (serves && p.device.name.find(',') != std::string::npos)
+    return {Text::title_serve_cards, {{"model", p.model.name}, {"gpu", p.device.title}}};
   return {serves ? Text::title_serve_on : Text::title_train_on,
           {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
 }

@@ -85,13 +85,21 @@ void add(Work& to, const Work& more) {
   to.backward_flops += more.backward_flops;
 }
 
-// "2xrtx-4090" as "rtx-4090", unequal ones by commas.
-std::string names_of(std::span<const hardware::Gpu> gpus, std::string hardware::Gpu::*name) {
+// "rtx-4090" of equal cards, else each kind in a row.
+std::string names_of(std::span<const hardware::Gpu> gpus, std::string hardware::Gpu::*name, std::string_view between) {
   std::string out;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (i == 0 || gpus[i].id != gpus[i - 1].id) out += (i == 0 ? "" : ",") + gpus[i].*name;
+    if (i > 0 && gpus[i].id == gpus[i - 1].id) continue;
+    out.append(i == 0 ? "" : between).append(gpus[i].*name);
   }
   return out;
+}
+
+// Which card it is that is full, as the driver numbers them.
+void number_full_card(Prediction& p, std::size_t card) {
+  constexpr std::string_view kFirst = "GPU 0 ";
+  const std::size_t at = p.full ? p.full->message.find(kFirst) : std::string::npos;
+  if (at != std::string::npos) p.full->message.replace(at, kFirst.size(), fmt::format("GPU {} ", card));
 }
 
 }  // namespace
@@ -115,12 +123,13 @@ Prediction serve_report(const CardsQuestion& question) {
   }
   const std::size_t worst = worst_of(cards);
   Prediction out = std::move(cards[worst]);
+  number_full_card(out, worst);
   // One card that surely fails decides, whatever is doubtful on others.
   if (out.fit.certain && out.fit.fits.value_or(true)) out.fit.certain = certain;
   out.device.count = static_cast<std::int64_t>(cards.size());
   if (!question.gpus.empty()) {
-    out.device.name = names_of(question.gpus, &hardware::Gpu::id);
-    out.device.title = names_of(question.gpus, &hardware::Gpu::name);
+    out.device.name = names_of(question.gpus, &hardware::Gpu::id, ",");
+    out.device.title = names_of(question.gpus, &hardware::Gpu::name, " + ");
   }
   out.work = work;
   out.ranks = std::move(ranks);

@@ -120,7 +120,8 @@ TEST(FitCommand, SaysWhatNothingMakesFit) {
 
 TEST(FitCommand, RefusesWhatIsWrongInOneLine) {
   for (const char* line : {"fit no-such-model --gpu rtx-4090", "fit 7B --gpu no-such-card", "fit , --gpu rtx-4090",
-                           "fit --gpu rtx-4090,rtx-5090", "fit resnet50 --gpu rtx-4090", "fit 7B --context 1"}) {
+                           "fit --gpu rtx-4090,rtx-5090", "fit resnet50 --gpu rtx-4090",
+                           "fit Qwen3-32B-FP8 --gpu rtx-4090", "fit 7B --context 1"}) {
     const auto refused = run(line);
     EXPECT_EQ(refused.status, 2) << line;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;

@@ -55,6 +55,15 @@ TEST(LocalDevice, LeavesToOthersWhatTheyHold) {
   EXPECT_NE(empty.out.find("\"usable_bytes\": 16357785600"), std::string::npos) << empty.out;
 }
 
+TEST(LocalDevice, IsWhatFitIsAboutWhereNothingIsNamed) {
+  const auto answer = run_here("fit --rows 1 --quiet");
+  ASSERT_EQ(answer.status, kAnswered) << answer.err;
+  ASSERT_EQ(answer.out.rfind("ullage serve ", 0), 0U) << answer.out;
+  EXPECT_NE(answer.out.find(" --gpu local "), std::string::npos);
+  const std::string line = answer.out.substr(sizeof("ullage"), answer.out.size() - sizeof("ullage") - 1);
+  EXPECT_EQ(run_here(line + " --require-fit").status, kAnswered) << line;
+}
+
 TEST(LocalDevice, IsOneThatTheMachineHas) {
   for (const std::string name : {"local:2", "local:", "local:x", "local:-1", "local:99999999999999999999"}) {
     const auto answer = run_here("train gpt2 --gpu " + name);

@@ -51,6 +51,56 @@ TEST(ServeCommand, LongAnswersEndWhereTokenByTokenWould) {
   EXPECT_EQ(said["kv"]["tokens"], 899);
 }
 
+// Two rules of one format, of the checkpoint and of what the card holds, differ by small tables alone.
+TEST(ServeCommand, HoldsQuantisedWeightsAsInspectCountsThem) {
+  for (const std::string format : {"nf4", "nf4-dq", "int8", "gptq", "awq"}) {
+    const Json stored = answer("inspect meta-llama/Llama-3.1-8B --quantization " + format);
+    const Json held = answer("serve meta-llama/Llama-3.1-8B --quantization " + format);
+    const double bytes = stored["weights"]["bytes"].get<double>();
+    EXPECT_NEAR(held["weights_bytes"].get<double>(), bytes, 1e-4 * bytes) << format;
+    EXPECT_EQ(held["setup"]["quantization"], format);
+  }
+}
+
+TEST(ServeCommand, SharesLayersOutOverUnequalCards) {
+  const Json said = answer("serve meta-llama/Llama-3.1-8B --gpu rtx-4070,rtx-4090 --device-map sequential");
+  EXPECT_EQ(said["device"]["name"], "rtx-4070,rtx-4090");
+  EXPECT_EQ(said["device"]["count"], 2);
+  EXPECT_EQ(said["setup"]["gpus"], 2);
+  EXPECT_EQ(said["setup"]["device_map"], "sequential");
+  ASSERT_EQ(said["ranks"].size(), 2U);
+  std::int64_t parameters = 0;
+  std::int64_t processes = 0;
+  std::int64_t least = said["headroom_bytes"];
+  for (const Json& rank : said["ranks"]) {
+    for (const Json& component : rank["components"]) {
+      if (component["name"] == "parameters") parameters += component["bytes"].get<std::int64_t>();
+    }
+    processes += rank["peak"]["process_bytes"].get<std::int64_t>();
+    EXPECT_GE(rank["headroom_bytes"].get<std::int64_t>(), least);
+  }
+  EXPECT_EQ(parameters, 2 * std::int64_t{8030261248});
+  EXPECT_EQ(said["totals"]["process_bytes"], processes);
+}
+
+TEST(ServeCommand, SaysWhichCardIsFullAndWhatIsLeftToTheProcessor) {
+  const Json said = answer("serve meta-llama/Llama-3.1-70B --gpu 2xrtx-4090");
+  EXPECT_EQ(said["fits"], false);
+  EXPECT_NE(said["out_of_memory"]["message"].get<std::string>().find("GPU 1 has a total capacity"), std::string::npos);
+  EXPECT_NE(said["warnings"].dump().find("modules to the processor"), std::string::npos);
+}
+
+TEST(ServeCommand, RefusesFormatsThatCardsOrTheEngineDoNotHave) {
+  EXPECT_EQ(
+      run("serve 1B --gpu v100-pcie-32gb --quantization int8").err,
+      "ullage: --quantization: bitsandbytes multiplies in int8 from compute capability 7.5 on, and Tesla V100 PCIe "
+      "32GB has 7.0; use nf4\n");
+  EXPECT_EQ(run("serve 1B --quantization fp8").err,
+            "ullage: --quantization: fp8 with transformers is not in this version\n");
+  EXPECT_EQ(run("serve 1B --quantization nf5").err,
+            "ullage: --quantization: 'nf5' is not one of none, nf4, nf4-dq, fp4, int8, gptq, awq\n");
+}
+
 TEST(ServeCommand, RefusesWhatIsNotThereInOneLine) {
   EXPECT_EQ(run("serve Llama-3.1-8B --engine sglang").status, 2);
   EXPECT_NE(run("serve Llama-3.1-8B --engine sglang").err.find("not in this version"), std::string::npos);

@@ -45,6 +45,10 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   const Dims shape{stored[turned ? 1 : 0], stored[turned ? 0 : 1]};
   const Tensor& made = make_quantised(form, shape);
   context_.set_label(made.storage(), label);
+  for (const Tensor* table : {&form.four.maxima, &form.four.nested_maxima, &form.eight.scales, &form.packed.zeros,
+                              &form.packed.scales, &form.packed.group_of_row}) {
+    if (*table) context_.set_label(table->storage(), label);
+  }
   return made;
 }
 
