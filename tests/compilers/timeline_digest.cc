@@ -284,9 +284,18 @@ std::vector<std::pair<std::string, TrainOptions>> code_set_ups() {
     options.seq_len = 160;
     options.grad_accum = 2;
     options.code = &row;
-    options.loss = Loss::chunked;
+    const bool titan = row.code == CodeBase::torchtitan;
+    options.loss = titan ? Loss::full : Loss::chunked;
+    if (row.autocasts) options.autocast = options.dtype;
     const std::string name = std::string(row.name) + " " + std::string(row.version);
     out.emplace_back(name, options);
+    if (titan) continue;
+    if (row.code == CodeBase::torchtune) {
+      TrainOptions away = options;
+      away.recompute = Recompute::full;
+      away.offload_activations = true;
+      out.emplace_back(name + " offload", away);
+    }
     options.tuning.tuner = model::Tuner::lora;
     options.tuning.rank = 4;
     options.lora_dropout = 0.05;

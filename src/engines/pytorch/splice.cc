@@ -23,10 +23,9 @@ struct Cut {
   std::int16_t right() const { return static_cast<std::int16_t>(left + 1); }
 };
 
-Cut cut_of(const model::TuningPlan& plan, std::int64_t unit_layers, std::int16_t reach) {
+Cut cut_of(const model::TuningPlan& plan, std::int64_t unit_layers) {
   const auto layers = static_cast<std::int16_t>(unit_layers);
-  const auto further = static_cast<std::int16_t>(reach - 1 + (plan.all_train ? 0 : 1));
-  return {6 + further, static_cast<std::int16_t>(2 + further), layers};
+  return plan.all_train ? Cut{6, 2, layers} : Cut{7, 3, layers};
 }
 
 // A section's rows in the three tables.
@@ -334,10 +333,10 @@ TrainRun whole(RecordedStep step) {
 
 std::optional<TrainRun> run_spliced(const model::Architecture& architecture, const model::TuningPlan& plan,
                                     const std::function<RecordedStep(const model::Architecture&)>& run,
-                                    tensor::Workspace& workspace, std::int16_t reach) {
+                                    tensor::Workspace& workspace) {
   const std::int64_t unit_layers = architecture.period();
   if (unit_layers == 0) return std::nullopt;
-  const Cut cut = cut_of(plan, unit_layers, reach);
+  const Cut cut = cut_of(plan, unit_layers);
   const std::int64_t units = architecture.layer_count() / unit_layers;
   if (units <= cut.simulated) return std::nullopt;
   const auto copies = static_cast<std::uint32_t>(units - cut.simulated);

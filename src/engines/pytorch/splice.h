@@ -33,9 +33,9 @@ TrainRun whole(RecordedStep step);
 
 // Simulates `architecture` with a handful of layers and repeats the middle of each stretch of layers until all are
 // there. Returns nothing when that is not possible (too few layers, kinds that do not repeat) or when neighbouring
-// layers turn out not to be alike; the caller then runs in full. A layer acts on those up to `reach` before it.
+// layers turn out not to be alike; the caller then runs in full.
 std::optional<TrainRun> run_spliced(const model::Architecture& architecture, const model::TuningPlan& plan,
                                     const std::function<RecordedStep(const model::Architecture&)>& run,
-                                    tensor::Workspace& workspace, std::int16_t reach = 1);
+                                    tensor::Workspace& workspace);
 
 }  // namespace ullage::engines::pytorch

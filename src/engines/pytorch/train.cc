@@ -402,11 +402,10 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   t::Workspace own;
   t::Workspace& lent = workspace == nullptr ? own : *workspace;
   const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, *plan, options, lent).run(); };
-  // A checkpoint saves one tensor, which the layer before it has made, and what has left for the host goes five later.
-  const std::int16_t reach = options.offload_activations ? 6 : 1;
-  // The table of a prefix is as wide as there are layers.
-  if (splice && options.tuning.tuner != model::Tuner::prefix) {
-    if (auto spliced = run_spliced(architecture, *plan, run, lent, reach)) return *std::move(spliced);
+  // The table of a prefix is as wide as there are layers; what leaves for the host goes several layers later, further
+  // than repeated stretches may reach back.
+  if (splice && options.tuning.tuner != model::Tuner::prefix && !options.offload_activations) {
+    if (auto spliced = run_spliced(architecture, *plan, run, lent)) return *std::move(spliced);
   }
   return whole(run(architecture));
 }
