@@ -68,11 +68,17 @@ class Candidates {
     if (!learns() || !has_layers()) return;
     if (options_.tuning.tuner != model::Tuner::none) {
       if (options_.tuning.base == model::BaseFormat::plain)
-        add(Change::qlora, Cost::numbers, {"--quantize-base", "nf4"});
+        add(Change::qlora, Cost::numbers, {"--quantize-base", four_bits()});
       return;
     }
     add(Change::lora, Cost::training, {"--lora", kRank});
-    add(Change::qlora, Cost::training, {"--lora", kRank, "--quantize-base", "nf4"});
+    add(Change::qlora, Cost::training, {"--lora", kRank, "--quantize-base", four_bits()});
+  }
+
+  // torchtune has no other.
+  std::string four_bits() const {
+    const bool torchtune = options_.code != nullptr && options_.code->code == pt::CodeBase::torchtune;
+    return torchtune ? "nf4-dq" : "nf4";
   }
 
   const model::Architecture& architecture_;

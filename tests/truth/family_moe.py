@@ -85,14 +85,3 @@ add("phimoe-jitter-bf16", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, STAN
 add("phimoe-jitter-bf16-full", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, EXTRA["bf16-full"])
 add("mixtral-jitter-bf16", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, STANDARD["bf16"])
 add("mixtral-jitter-bf16-full", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, EXTRA["bf16-full"])
-
-# The loss that balances experts: the routers' logits are kept until it is made, and then by what the model returns.
-for name in ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "phimoe", "minimax-m2", "granitemoe", "gpt-oss"):
-    balanced = {**MODELS[name], "output_router_logits": True}
-    eager = " --attention eager" if name in SDPA_REFUSED else ""
-    add(f"{name}-aux-bf16", balanced, STANDARD["bf16"] + eager)
-    add(f"{name}-aux-bf16-full", balanced, EXTRA["bf16-full"] + eager)
-add("mixtral-batched-aux-amp-bf16", {**MODELS["mixtral"], "output_router_logits": True, "experts_implementation": "batched_mm"},
-    STANDARD["amp-bf16"])
-add("qwen3-moe-aux-accumulate-bf16", {**MODELS["qwen3-moe"], "output_router_logits": True, "decoder_sparse_step": 1},
-    STANDARD["bf16"] + " --grad-accum 2")
