@@ -49,6 +49,12 @@ Expected<void> take_row(const JsonObject& row, const Gpu* gpu, ProcessMemory& ou
   const std::string part = row.string("part", "").value_or("");
   if (part == "context") return take_measured(row, out.context);
   if (part == "libraries") return take_measured(row, out.libraries);
+  if (part == "eager_loading") {
+    const auto bytes = row.integer("bytes", 0, kGiB);
+    if (!bytes) return tl::unexpected<Error>(bytes.error());
+    if (out.eager_bytes == 0) out.eager_bytes = *bytes;
+    return {};
+  }
   if (part == "reserved_spread") {
     const auto per_mille = row.integer("per_mille", 0, 1000);
     if (!per_mille) return tl::unexpected<Error>(per_mille.error());

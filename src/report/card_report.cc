@@ -27,7 +27,10 @@ std::int64_t with_spread(std::int64_t reserved_bytes, const hardware::ProcessMem
 class CardReport {
  public:
   CardReport(Prediction& out, const TrainQuestion& question, const memory::Moment& peak)
-      : out_(out), question_(question), peak_(peak), process_(hardware::process_memory(question.gpu)) {}
+      : out_(out), question_(question), peak_(peak), process_(hardware::process_memory(question.gpu)) {
+    // PyTorch's usual wheels are for CUDA 12 from 2.1 on; drivers that run older ones may load all kernels at once.
+    if (question.options.torch < memory::TorchVersion{2, 1}) process_.libraries.high_bytes += process_.eager_bytes;
+  }
 
   void write() {
     reserved_ = play(memory::kUnlimitedBytes, 0);

@@ -440,7 +440,8 @@ TEST(Validate, ACaseThatAsksForNoPredictionIsNamedAndNotAnswered) {
 TEST(Validate, SaysWhatItTookFromLabels) {
   const auto path = std::filesystem::temp_directory_path() / ("ullage-label-" + std::to_string(::getpid()) + ".jsonl");
   std::ofstream(path) << R"({"id": "a", "args": ["train", "gpt2"], "expect": {"peak.allocated_bytes": 1}, )"
-                      << R"("engine": "hf-transformers+peft"})" << "\n";
+                      << R"("engine": "hf-transformers+peft"})"
+                      << "\n";
   const Json taken = Json::parse(run({"validate", path.string(), "--json"}).out)["taken"];
   ASSERT_EQ(taken.size(), 1U);
   EXPECT_EQ(taken[0]["args"], Json({"--trainer", "hf"}));
