@@ -26,8 +26,8 @@ constexpr bool kRealBuild = true;
 // Of one predicted step. The bounds leave a tenth to compilers and to the standard library.
 constexpr std::int64_t kMostSpliced = 3'000'000;
 constexpr std::int64_t kMostFull = 16'600'000;
-constexpr std::int64_t kMostReplayed = 12'000'000;  // 12.5 million took 1.8 ms; it may take 3
-constexpr std::int64_t kMostAsked = 35'000'000;
+constexpr std::int64_t kMostReplayed = 11'200'000;  // 12.5 million took 1.8 ms; it may take 3
+constexpr std::int64_t kMostAsked = 30'500'000;
 constexpr std::int64_t kMostFits = 600'000'000;
 
 std::string output_of(const std::string& command) {
