@@ -135,7 +135,11 @@ constexpr OptionSpec kServe[] = {
     {"--max-lora-rank", "R", Text::opt_max_lora_rank},
     {"--cudagraph-capture-sizes", "1,2,4,…", Text::opt_cudagraph_capture_sizes},
     {"--cpu-offload-gb", "X", Text::opt_cpu_offload_gb},
+    {"--limit-mm-per-prompt", "JSON", Text::opt_limit_mm_per_prompt},
     {"--env", "NAME=VALUE", Text::opt_env, "", "", true},
+    {"--input-len", "N", Text::opt_serve_input_len},
+    {"--output-len", "N", Text::opt_serve_output_len},
+    {"--concurrency", "N|max", Text::opt_concurrency},
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
     {"--html", "FILE", Text::opt_html},
     {"--why", "[COMPONENT]", Text::opt_why, kServeComponents},
@@ -144,7 +148,7 @@ constexpr OptionSpec kServe[] = {
 
 // Those of other engines.
 constexpr std::string_view kServeLater =
-    "--input-len --output-len --concurrency --sweep --timeline --limit-mm-per-prompt --tp --pp --dp --ep "
+    "--sweep --timeline --tp --pp --dp --ep "
     "--context-length --mem-fraction-static --chunked-prefill-size "
     "--max-running-requests --max-total-tokens --cuda-graph-max-bs --page-size --enable-dp-attention "
     "--attention-backend --speculative-algorithm --kt-num-gpu-experts -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "

@@ -17,7 +17,8 @@ constexpr OwnOptions kOwn[] = {
      "--engine-version --max-model-len --gpu-memory-utilization --kv-cache-memory-bytes --max-num-batched-tokens "
      "--max-num-seqs --kv-cache-dtype --block-size --enforce-eager --enable-prefix-caching --tensor-parallel-size "
      "--pipeline-parallel-size --data-parallel-size --enable-expert-parallel --decode-context-parallel-size "
-     "--speculative-config --enable-lora --max-loras --max-lora-rank --cudagraph-capture-sizes --cpu-offload-gb --env"},
+     "--speculative-config --enable-lora --max-loras --max-lora-rank --cudagraph-capture-sizes --cpu-offload-gb --env "
+     "--limit-mm-per-prompt --input-len --output-len --concurrency"},
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ void add_warnings(report::Prediction& out, const Asked& asked, std::int64_t gpus
     out.warnings.push_back({Text::warn_gpus_unused, {{"unused", gpus - options.gpus()}, {"count", gpus}}});
   for (const std::string& name : asked.resolved.ignored_env)
     out.warnings.push_back({Text::warn_env_ignored, {{"name", name}}});
-  if (asked.loaded.architecture.vision) out.warnings.push_back({Text::warn_images_not_profiled, {}});
+  if (options.encodes_images) out.warnings.push_back({Text::warn_images_not_profiled, {}});
   for (const report::Message& warning : asked.loaded.warnings) {
     // Said of training, and not so here: the weights are counted as they are stored.
     if (warning.key != Text::warn_quantised) out.warnings.push_back(warning);
@@ -95,8 +95,11 @@ Expected<report::Prediction> report_of(const Arguments& arguments, Asked asked) 
   if (!gpus) return tl::unexpected<Error>(gpus.error());
   const auto budget = asked.start(options);
   if (!budget) return tl::unexpected<Error>(budget.error());
-  report::Prediction out =
-      report::vllm_report({asked.loaded.architecture, options, *budget, asked.card(), asked.device.used_bytes});
+  const auto workload = vllm_workload(arguments, options);
+  if (!workload) return tl::unexpected<Error>(workload.error());
+  report::Prediction out = report::vllm_report({asked.loaded.architecture, options, *budget, asked.card(),
+                                                asked.quantisation ? &*asked.quantisation : nullptr,
+                                                *workload ? &**workload : nullptr, asked.device.used_bytes});
   out.setup = vllm_settings(arguments, options, *gpus);
   std::vector<report::Message> of_engine = std::move(out.assumptions);
   out.assumptions = vllm_defaults(arguments, options);

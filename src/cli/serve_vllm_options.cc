@@ -140,11 +140,35 @@ Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
   out.dtype = text_of(arguments, "--dtype");
   out.kv_cache_dtype = text_of(arguments, "--kv-cache-dtype");
   out.cudagraph_capture_sizes = text_of(arguments, "--cudagraph-capture-sizes");
+  out.limit_mm_per_prompt = text_of(arguments, "--limit-mm-per-prompt");
   out.speculative_config = text_of(arguments, "--speculative-config");
   out.enable_expert_parallel = arguments.has("--enable-expert-parallel");
   out.enable_prefix_caching = arguments.has("--enable-prefix-caching");
   out.enforce_eager = arguments.has("--enforce-eager");
   out.enable_lora = arguments.has("--enable-lora");
+  return out;
+}
+
+Expected<std::optional<vllm::Workload>> vllm_workload(const Arguments& arguments, const vllm::Options& options) {
+  const auto input = count(arguments, "--input-len", 1, kMostTokens);
+  if (!input) return tl::unexpected<Error>(input.error());
+  const auto output = count(arguments, "--output-len", 1, kMostTokens);
+  if (!output) return tl::unexpected<Error>(output.error());
+  if (!*input && !*output) {
+    if (!arguments.has("--concurrency")) return std::nullopt;
+    return fail(ErrorCode::invalid_argument, "--concurrency",
+                "says nothing without the length of the requests; give --input-len and --output-len");
+  }
+  vllm::Workload out{input->value_or(1), output->value_or(1), std::nullopt};
+  if (out.input_tokens + out.output_tokens > options.max_model_len) {
+    return fail(ErrorCode::invalid_argument, "--input-len",
+                fmt::format("{} + {} tokens are more than the longest request of {}; raise --max-model-len",
+                            out.input_tokens, out.output_tokens, options.max_model_len));
+  }
+  if (arguments.text("--concurrency") == "max") return out;
+  const auto wanted = count(arguments, "--concurrency", 1, kMostTokens);
+  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  out.concurrency = *wanted;
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/device_options.h"
 #include "cli/model_source.h"
+#include "engines/vllm/cache_plan.h"
 #include "engines/vllm/options.h"
 #include "model/quantisation.h"
 #include "report/prediction.h"
@@ -15,6 +16,10 @@ namespace ullage::cli {
 
 // Flags as given; `max` for --max-model-len is left to the caller.
 Expected<engines::vllm::Flags> vllm_flags(const Arguments& arguments);
+
+// --input-len, --output-len and --concurrency; nothing where no length is given.
+Expected<std::optional<engines::vllm::Workload>> vllm_workload(const Arguments& arguments,
+                                                               const engines::vllm::Options& options);
 
 // How the weights are kept: as --quantization says of a plain checkpoint, else as the checkpoint says of itself.
 // Nothing: all in the model's type.

@@ -176,10 +176,18 @@ struct Startup {
   std::string engine;   // "vLLM"
   std::string version;  // "0.19.0"
   bool starts = true;
-  Message outcome;                              // the same in words, of a refusal its reason
-  std::string refusal;                          // the engine's own error; empty: it starts
-  std::vector<std::string> log;                 // lines that the engine prints about its cache
-  std::vector<Message> capacity;                // what they mean
+  Message outcome;                // the same in words, of a refusal its reason
+  std::string refusal;            // the engine's own error; empty: it starts
+  std::vector<std::string> log;   // lines that the engine prints about its cache
+  std::vector<Message> capacity;  // what they mean
+  struct Workload {
+    std::int64_t input_tokens = 0;
+    std::int64_t output_tokens = 0;
+    std::int64_t blocks_per_request = 0;
+    std::int64_t most_requests = 0;           // at once on one copy of the model
+    std::optional<std::int64_t> concurrency;  // asked for
+  };
+  std::optional<Workload> workload;
   std::optional<std::int64_t> requested_bytes;  // of the card, for all that the engine counts
 };
 

@@ -157,6 +157,16 @@ void add_serve(Json& out, const ServeFacts& s) {
   out["buffers"] = nullptr;
 }
 
+Json workload_json(const std::optional<Startup::Workload>& w) {
+  if (!w) return nullptr;
+  return {{"input_len", w->input_tokens},
+          {"output_len", w->output_tokens},
+          {"blocks_per_request", w->blocks_per_request},
+          {"max_concurrency", w->most_requests},
+          {"concurrency", or_null(w->concurrency)},
+          {"holds", w->concurrency ? Json(*w->concurrency <= w->most_requests) : Json(nullptr)}};
+}
+
 Json startup_json(const Startup& s) {
   return {{"engine", s.engine},
           {"version", s.version},
@@ -164,6 +174,7 @@ Json startup_json(const Startup& s) {
           {"outcome", render(s.outcome, {Language::en, Unit::gib})},
           {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)},
           {"log", s.log},
+          {"workload", workload_json(s.workload)},
           {"requested_bytes", or_null(s.requested_bytes)}};
 }
 

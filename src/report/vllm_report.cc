@@ -167,6 +167,23 @@ ServeFacts serve_facts(const VllmQuestion& q) {
   return out;
 }
 
+vllm::WorkloadFit fit_of(const VllmQuestion& q) {
+  return vllm::fit_workload(q.budget.tightest().cache, q.options, q.budget.middle.capacity.blocks, *q.workload);
+}
+
+void add_workload(std::vector<Message>& out, const VllmQuestion& q) {
+  const vllm::WorkloadFit fit = fit_of(q);
+  const std::int64_t wanted = q.workload->concurrency.value_or(0);
+  Text key = fit.by_sequences ? Text::workload_by_sequences : Text::workload_by_blocks;
+  if (q.workload->concurrency) key = wanted <= fit.most_requests ? Text::workload_holds : Text::workload_preempts;
+  out.push_back({key,
+                 {{"input", Count{q.workload->input_tokens}},
+                  {"output", Count{q.workload->output_tokens}},
+                  {"blocks", Count{fit.blocks_per_request}},
+                  {"most", Count{fit.most_requests}},
+                  {"wanted", Count{wanted}}}});
+}
+
 // What the pool carries, in words.
 std::vector<Message> capacity_of(const VllmQuestion& q) {
   const vllm::CachePlan& plan = q.budget.tightest().cache;
@@ -185,6 +202,7 @@ std::vector<Message> capacity_of(const VllmQuestion& q) {
   out.push_back(
       {Text::capacity_requests,
        {{"tokens", Count{capacity.tokens}}, {"requests", Count{held}}, {"length", Count{q.options.max_model_len}}}});
+  if (q.workload != nullptr) add_workload(out, q);
   if (capacity.tokens_printed != capacity.tokens && vllm::is_v1(q.options.version))
     out.push_back({Text::capacity_print_differs, {{"printed", Count{capacity.tokens_printed}}}});
   return out;
@@ -199,6 +217,11 @@ Startup startup_of(const VllmQuestion& q) {
   out.refusal = vllm::refusal(q.budget, q.options, q.used_bytes);
   out.log = vllm::log_lines(q.budget, q.options);
   out.capacity = capacity_of(q);
+  if (q.workload != nullptr) {
+    const vllm::WorkloadFit fit = fit_of(q);
+    out.workload = Startup::Workload{q.workload->input_tokens, q.workload->output_tokens, fit.blocks_per_request,
+                                     fit.most_requests, q.workload->concurrency};
+  }
   if (q.gpu != nullptr && !q.options.kv_cache_memory_bytes) out.requested_bytes = q.budget.requested_bytes;
   return out;
 }
@@ -212,6 +235,11 @@ std::vector<Message> assumptions_of(const VllmQuestion& q) {
   else if (!q.options.enforce_eager) out.push_back({Text::assume_vllm_graphs_beside, {}});
   if (q.options.data_parallel_size > 1)
     out.push_back({Text::assume_vllm_copies, {{"copies", q.options.data_parallel_size}}});
+  if (q.quantisation != nullptr) {
+    const bool padded = vllm::has_mxfp4_experts(q.architecture, q.quantisation);
+    out.push_back(
+        {padded ? Text::assume_vllm_stored_padded : Text::assume_vllm_stored, {{"format", q.quantisation->name}}});
+  }
   if (q.options.draft_layers > 0) out.push_back({Text::assume_vllm_draft, {}});
   if (q.options.cpu_offload_bytes > 0)
     out.push_back({Text::assume_vllm_offload, {{"bytes", Bytes{q.budget.tightest().weights.offloaded_bytes}}}});

@@ -90,6 +90,7 @@ Why vllm_activations_why(const VllmQuestion& q) {
           {{"sampler", peak.sampler_bytes},
            {"forward", peak.forward_bytes},
            {"expert_workspaces", peak.workspace_bytes},
+           {"encoder_outputs", peak.encoder_bytes},
            {"rest", peak.rest_bytes},
            {"max_num_batched_tokens", q.options.max_num_batched_tokens},
            {"max_num_seqs", q.options.max_num_seqs}},

@@ -84,6 +84,20 @@ TEST(ServeVllm, ReadsVllmsShortNumbers) {
   EXPECT_EQ(answer("serve gpt2 --engine vllm --max-model-len 1k")["setup"]["max_model_len"], 1000);
 }
 
+TEST(ServeVllm, TellsWhetherAWorkloadFits) {
+  const std::string line = std::string(kH100) + " --input-len 1000 --output-len 24";
+  const Json most = answer(line + " --concurrency max")["startup"]["workload"];
+  EXPECT_EQ(most["blocks_per_request"], 64);
+  EXPECT_EQ(most["holds"], nullptr);
+  // 29,750 blocks, of which each takes 64.
+  EXPECT_NEAR(most["max_concurrency"].get<double>(), 464, 1);
+  EXPECT_EQ(answer(line + " --concurrency 400")["startup"]["workload"]["holds"], true);
+  EXPECT_EQ(answer(line + " --concurrency 500")["startup"]["workload"]["holds"], false);
+  EXPECT_EQ(answer(kH100)["startup"]["workload"], nullptr);
+  EXPECT_EQ(run(std::string(kH100) + " --concurrency 5").status, 2);
+  EXPECT_EQ(run(std::string(kH100) + " --input-len 9000 --output-len 1").status, 2);
+}
+
 TEST(ServeVllm, OptionsBelongToTheirEngine) {
   const auto mixed = run("serve gpt2 --max-model-len 1024");
   EXPECT_EQ(mixed.status, 2);

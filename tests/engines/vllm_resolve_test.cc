@@ -103,7 +103,10 @@ TEST(Resolve, RefusesWhatVllmRefuses) {
   flags.speculative_config = R"({"method": "eagle3"})";
   EXPECT_EQ(resolved(flags, "h100", llama).error().code, ErrorCode::unsupported);
   flags.speculative_config = "[";
-  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--speculative-config");
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--speculative-config: byte 2");
+  flags = {};
+  flags.limit_mm_per_prompt = "0";
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--limit-mm-per-prompt");
   flags = {};
   flags.cudagraph_capture_sizes = "1,two";
   EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--cudagraph-capture-sizes");
@@ -121,6 +124,30 @@ TEST(Resolve, ReadsLists) {
   EXPECT_EQ(out->options.draft_layers, 0);
   EXPECT_EQ(out->options.flashinfer_sampler, true);
   EXPECT_EQ(out->ignored_env, std::vector<std::string>{"HF_TOKEN"});
+}
+
+TEST(Resolve, KnowsWhatSees) {
+  const Built seeing = built("google/gemma-3-4b-it");
+  EXPECT_TRUE(resolved({}, "h100", seeing)->options.encodes_images);
+  EXPECT_FALSE(resolved({}, "h100", built(kLlama))->options.encodes_images);
+  Flags flags;
+  flags.limit_mm_per_prompt = R"({"image": 0, "video": 0})";
+  EXPECT_FALSE(resolved(flags, "h100", seeing)->options.encodes_images);
+  flags.limit_mm_per_prompt = R"({"image": 1})";
+  EXPECT_TRUE(resolved(flags, "h100", seeing)->options.encodes_images);
+}
+
+// "Model loading took" of experts in MXFP4 padded for Marlin's kernels:
+// https://github.com/vllm-project/vllm/issues/23278
+TEST(Weights, ArePaddedWhereExpertsAreInMxfp4) {
+  const Built model = built("openai/gpt-oss-120b");
+  const auto quantisation = model::read_quantisation(JsonObject(model.config["quantization_config"], "config"));
+  ASSERT_TRUE(quantisation) << to_string(quantisation.error());
+  const auto out = resolved({}, "h100", model);
+  ASSERT_TRUE(out);
+  const Stage stage = pipeline_stages(model.architecture.layer_count(), 1).front();
+  EXPECT_NEAR(static_cast<double>(rank_weights(model.architecture, out->options, stage, &*quantisation).bytes()),
+              65.97 * static_cast<double>(kGiB), 0.003 * 65.97 * static_cast<double>(kGiB));
 }
 
 double gib_of(std::int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); }
@@ -152,7 +179,7 @@ TEST(Weights, AreThoseOfLogsWhereTheyAreQuantisedOrStretched) {
     ASSERT_TRUE(quantisation);
     const Stage stage = pipeline_stages(model.architecture.layer_count(), 1).front();
     const RankWeights weights = rank_weights(model.architecture, out->options, stage, &*quantisation);
-    EXPECT_NEAR(gib_of(weights.bytes()), row.gib, 0.003 * row.gib) << row.model;
+    EXPECT_NEAR(gib_of(weights.bytes()), row.gib, 0.005 * row.gib) << row.model;
   }
 }
 
@@ -232,6 +259,24 @@ TEST(Start, CountsBlocksForStates) {
   EXPECT_EQ(budget->middle.outcome, Outcome::too_few_states);
   EXPECT_EQ(refusal(*budget, options, 0).substr(0, 61),
             "max_num_seqs (256) exceeds available Mamba cache blocks (161)");
+}
+
+// By hand: 1,000 + 24 tokens, the last of which is never put in, are 64 blocks of 16.
+TEST(Workload, IsLimitedByBlocksOrBySequences) {
+  const Built model = built(kLlama);
+  Options options;
+  options.kv_cache_dtype = model::cache_type(DType::bf16);
+  options.max_model_len = 8192;
+  options.max_num_seqs = 8;
+  const auto plan = plan_cache(model.architecture, options, 0, 32);
+  ASSERT_TRUE(plan);
+  const WorkloadFit few = fit_workload(*plan, options, 64 * 5 + 63, {1000, 24, {}});
+  EXPECT_EQ(few.blocks_per_request, 64);
+  EXPECT_EQ(few.most_requests, 5);
+  EXPECT_FALSE(few.by_sequences);
+  const WorkloadFit many = fit_workload(*plan, options, 64 * 9, {1000, 24, {}});
+  EXPECT_EQ(many.most_requests, 8);
+  EXPECT_TRUE(many.by_sequences);
 }
 
 TEST(Start, WithoutACardHoldsOneRequest) {

@@ -143,9 +143,16 @@ TEST(Graphs, AreCapturedForTheSizesOfTheRelease) {
   options.max_num_seqs = 1024;
   options.max_num_batched_tokens = 8192;
   EXPECT_EQ(captured_graphs(options), 2 * 51);
+  options.largest_capture = 1024;  // gpt-oss
+  EXPECT_EQ(captured_graphs(options), 2 * 83);
+  options.largest_capture = 512;
+  options.version = {0, 9, 0};
+  EXPECT_EQ(captured_graphs(options), 67);
   options.version = {0, 6, 4};
   options.max_num_seqs = 256;
   EXPECT_EQ(captured_graphs(options), 35);
+  options.cudagraph_capture_sizes = {1, 2, 4};
+  EXPECT_EQ(captured_graphs(options), 3);
   options.enforce_eager = true;
   EXPECT_EQ(captured_graphs(options), 0);
 }

@@ -219,6 +219,17 @@ std::int64_t blocks_per_request(const CachePlan& plan, const Options& options, s
   return out;
 }
 
+WorkloadFit fit_workload(const CachePlan& plan, const Options& options, std::int64_t blocks, const Workload& workload) {
+  WorkloadFit out;
+  // The last token that is given is never put in.
+  const std::int64_t tokens = std::max<std::int64_t>(1, workload.input_tokens + workload.output_tokens - 1);
+  out.blocks_per_request = blocks_per_request(plan, options, tokens);
+  const std::int64_t by_blocks = out.blocks_per_request > 0 ? blocks / out.blocks_per_request : options.max_num_seqs;
+  out.by_sequences = by_blocks > options.max_num_seqs;
+  out.most_requests = std::min(by_blocks, options.max_num_seqs);
+  return out;
+}
+
 Capacity capacity(const CachePlan& plan, const Options& options, std::int64_t pool_bytes) {
   if (plan.block_bytes == 0) return {};
   return capacity_of_blocks(plan, options, std::max<std::int64_t>(0, pool_bytes / plan.block_bytes));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/expected.h"
@@ -61,6 +62,21 @@ struct Capacity {
 };
 
 Capacity capacity(const CachePlan& plan, const Options& options, std::int64_t pool_bytes);
+// Requests of a workload: so many tokens put in, so many given.
+struct Workload {
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::optional<std::int64_t> concurrency;  // requests at once that are wanted; none: as many as there can be
+};
+
+struct WorkloadFit {
+  std::int64_t blocks_per_request = 0;
+  std::int64_t most_requests = 0;  // at once, when all have all their tokens: by blocks and by max_num_seqs
+  bool by_sequences = false;       // max_num_seqs is what limits them
+};
+
+WorkloadFit fit_workload(const CachePlan& plan, const Options& options, std::int64_t blocks, const Workload& workload);
+
 Capacity capacity_of_blocks(const CachePlan& plan, const Options& options, std::int64_t blocks);
 
 }  // namespace ullage::engines::vllm

@@ -47,8 +47,10 @@ struct Options {
   bool enable_expert_parallel = false;
   bool enforce_eager = false;
   StateCaching state_caching = StateCaching::none;
-  std::int64_t speculative_tokens = 0;                // drafted for each step
-  std::int64_t draft_layers = 0;                      // of the model's own that draft (MTP)
+  std::int64_t speculative_tokens = 0;  // drafted for each step
+  std::int64_t draft_layers = 0;        // of the model's own that draft (MTP)
+  bool encodes_images = false;          // the profile run feeds an encoder, too
+  std::int64_t largest_capture = 512;   // batch that graphs are captured for, where sequences and tokens allow it
   std::vector<std::int64_t> cudagraph_capture_sizes;  // empty: the release's
   LoraSlots lora;
   double rotary_stretch = 1;               // the configuration's factor for positions beyond those of pretraining
@@ -80,6 +82,7 @@ struct Flags {
   std::optional<std::int64_t> decode_context_parallel_size;
   std::optional<std::string> cudagraph_capture_sizes;  // "1 2 4", "1,2,4" or "[1, 2, 4]"
   std::optional<std::string> speculative_config;       // a JSON object
+  std::optional<std::string> limit_mm_per_prompt;      // a JSON object
   std::optional<std::int64_t> max_loras;
   std::optional<std::int64_t> max_lora_rank;
   std::optional<double> cpu_offload_gb;

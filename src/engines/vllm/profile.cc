@@ -43,7 +43,7 @@ double logit_bytes(const Options& options, const Surroundings& around) {
 }  // namespace
 
 std::int64_t ProfilePeak::bytes() const {
-  return std::max(sampler_bytes, forward_bytes) + workspace_bytes + rest_bytes;
+  return std::max(sampler_bytes, forward_bytes) + workspace_bytes + encoder_bytes + rest_bytes;
 }
 
 ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,
@@ -69,6 +69,9 @@ ProfilePeak profile_peak(const model::Architecture& architecture, const Options&
     if (expert_workspaces)
       out.workspace_bytes = std::max(out.workspace_bytes, expert_workspace(kind, architecture.hidden, options));
   }
+  // As many tokens of images as the scheduler's budget has. V0 runs the encoder within the forward pass.
+  if (options.encodes_images && stage.embeds && is_v1(options.version))
+    out.encoder_bytes = tokens * architecture.hidden * width;
   out.rest_bytes = gib(figure("activation_rest_gib", around));
   return out;
 }
@@ -77,26 +80,25 @@ std::int64_t largest_capture(const Options& options) {
   if (options.enforce_eager) return 0;
   const std::vector<std::int64_t>& given = options.cudagraph_capture_sizes;
   if (!given.empty()) return *std::max_element(given.begin(), given.end());
-  constexpr std::int64_t kLargestV0 = 256;
-  constexpr std::int64_t kLargest = 512;
-  if (!is_v1(options.version)) return std::min(options.max_num_seqs, kLargestV0);
+  if (!is_v1(options.version)) return std::min(options.max_num_seqs, options.largest_capture);
   const std::int64_t sequences = 2 * options.max_num_seqs * (1 + options.speculative_tokens);
-  return std::min({sequences, kLargest, options.max_num_batched_tokens});
+  return std::min({sequences, options.largest_capture, options.max_num_batched_tokens});
 }
 
 std::int64_t captured_graphs(const Options& options) {
   if (options.enforce_eager) return 0;
-  const bool v1 = is_v1(options.version);
-  const std::int64_t kinds = v1 ? 2 : 1;  // piecewise ones, and whole ones for decoding; V0 knows whole ones alone
+  // Piecewise ones, and from some release on whole ones for decoding; V0 knows whole ones alone.
+  const std::int64_t kinds = options.version >= kCapturesTwice ? 2 : 1;
   if (!options.cudagraph_capture_sizes.empty())
     return kinds * static_cast<std::int64_t>(options.cudagraph_capture_sizes.size());
   const std::int64_t largest = largest_capture(options);
-  // 1, 2, 4, then multiples of 8.
+  // 1, 2, 4, then multiples of 8; from some release on multiples of 16 from 256 on.
   constexpr std::int64_t kFirst = 3;
-  if (!v1) return largest < 8 ? kFirst : kFirst + largest / 8;
-  // The same to 248, then multiples of 16.
-  const std::int64_t fine = std::min<std::int64_t>(largest, 248) / 8;
-  const std::int64_t coarse = largest >= 256 ? (largest - 256) / 16 + 1 : 0;
+  constexpr std::int64_t kCoarseFrom = 256;
+  if (largest < 8) return kinds * kFirst;
+  if (options.version < kCapturesCoarsely) return kinds * (kFirst + largest / 8);
+  const std::int64_t fine = std::min(largest, kCoarseFrom - 8) / 8;
+  const std::int64_t coarse = largest >= kCoarseFrom ? (largest - kCoarseFrom) / 16 + 1 : 0;
   return kinds * (kFirst + fine + coarse);
 }
 

@@ -88,7 +88,12 @@ class Resolver {
 
  private:
   Surroundings around() const {
-    return {out_.options.version, given_.card, out_.options.tensor_parallel_size, out_.options.pipeline_parallel_size};
+    return {out_.options.version,
+            given_.card,
+            out_.options.tensor_parallel_size,
+            out_.options.pipeline_parallel_size,
+            Bound::middle,
+            given_.architecture.family};
   }
 
   Expected<void> version() {
@@ -223,7 +228,7 @@ class Resolver {
   }
 
   Expected<void> extras() {
-    return capture_sizes().and_then([&] { return speculation(); }).map([&] {
+    return capture_sizes().and_then([&] { return speculation(); }).and_then([&] { return images(); }).map([&] {
       if (flags_.enable_lora) {
         out_.options.lora = {flags_.max_loras.value_or(1), flags_.max_lora_rank.value_or(kDefaultLoraRank)};
       }
@@ -232,6 +237,7 @@ class Resolver {
   }
 
   Expected<void> capture_sizes() {
+    out_.options.largest_capture = whole(rule("largest_capture", around()).value);
     if (!flags_.cudagraph_capture_sizes) return {};
     const std::string& text = *flags_.cudagraph_capture_sizes;
     const char* const end = text.data() + text.size();
@@ -249,6 +255,21 @@ class Resolver {
       out_.options.cudagraph_capture_sizes.push_back(size);
       at = read.ptr;
     }
+    return {};
+  }
+
+  // Limits of nothing keep the encoder out of the profile run.
+  Expected<void> images() {
+    const bool sees = given_.config.is_object() && given_.config.contains("vision_config");
+    out_.options.encodes_images = sees;
+    if (!flags_.limit_mm_per_prompt) return {};
+    constexpr std::string_view kFlag = "--limit-mm-per-prompt";
+    const auto json = parse_json(*flags_.limit_mm_per_prompt, kFlag);
+    if (!json) return tl::unexpected<Error>(json.error());
+    if (!json->is_object()) return refuse(kFlag, R"(is no JSON object; write {"image": 0})");
+    bool any = false;
+    for (const Json& limit : *json) any = any || !limit.is_number_integer() || limit.get<std::int64_t>() != 0;
+    out_.options.encodes_images = sees && any;
     return {};
   }
 

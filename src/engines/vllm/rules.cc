@@ -26,7 +26,9 @@ void add_word(std::string& list, const std::string& word) { list += (list.empty(
 
 std::string limits_of(const JsonObject& row) {
   std::string out;
-  if (row.has("architecture")) add_word(out, row.string("architecture", "").value_or(""));
+  for (const std::string_view key : {"architecture", "family"}) {
+    if (row.has(key)) add_word(out, row.string(key, "").value_or(""));
+  }
   if (const auto gib = row.integer("least_gib", 0, 0, 10'000).value_or(0); gib > 0)
     add_word(out, fmt::format(">= {} GiB", gib));
   if (row.has("except")) add_word(out, "!= " + row.string("except", "").value_or(""));
@@ -79,7 +81,9 @@ bool fits_card(const JsonObject& row, const hardware::Gpu* gpu) {
 }
 
 bool fits_layout(const JsonObject& row, const Surroundings& around) {
-  return around.tensor_parallel_size >= row.integer("least_tp", 1, 1, 1024).value_or(1) &&
+  const std::string family = row.string("family", "").value_or("");
+  return (family.empty() || family == around.family) &&
+         around.tensor_parallel_size >= row.integer("least_tp", 1, 1, 1024).value_or(1) &&
          around.pipeline_parallel_size >= row.integer("least_pp", 1, 1, 1024).value_or(1);
 }
 

@@ -30,6 +30,10 @@ inline constexpr Version kHybridPools{0, 9, 2};
 // The log's "GPU KV cache size" is what requests of max_model_len can hold; before, it is blocks over groups.
 inline constexpr Version kPrintsCapacity{0, 21, 0};
 
+// Whole graphs for decoding beside the piecewise ones, and fewer sizes of them.
+// Source: vllm/config/compilation.py (cudagraph_mode), vllm/config/vllm.py (_set_cudagraph_sizes).
+inline constexpr Version kCapturesTwice{0, 11, 0};
+inline constexpr Version kCapturesCoarsely{0, 12, 0};
 // Graphs are measured ahead of the cache, whether or not they are charged to the budget.
 inline constexpr Version kEstimatesGraphs{0, 19, 0};
 // What others hold of the card is not charged to the budget (V1; V0 did so from kOwnIncrease on); before, all that is

@@ -13,7 +13,13 @@ constexpr std::int64_t kVocabularyPadding = 64;
 // Source: rotary_embedding/mrope.py (cache_max_position_num).
 constexpr std::int64_t kRowsBySection = 4;
 
-std::int64_t local_part(const model::AxisPart& part, const Options& options, bool of_experts) {
+// What decides how a parameter is cut besides its axes.
+struct Cutting {
+  bool of_experts = false;
+  bool of_state = false;  // of a layer that keeps a state: its channels are cut like heads
+};
+
+std::int64_t local_part(const model::AxisPart& part, const Options& options, Cutting cutting) {
   const std::int64_t tp = options.tensor_parallel_size;
   switch (part.axis) {
     case model::Axis::vocab: {
@@ -24,12 +30,15 @@ std::int64_t local_part(const model::AxisPart& part, const Options& options, boo
     case model::Axis::kv_heads: return std::max<std::int64_t>(1, part.count / tp) * part.unit;
     // Experts are cut like any feed-forward, or each rank has whole ones.
     case model::Axis::ffn:
-      if (!of_experts) return divide_up(part.count * part.unit, tp);
+      if (!cutting.of_experts) return divide_up(part.count * part.unit, tp);
       return options.enable_expert_parallel ? part.count * part.unit
                                             : divide_up(part.count * part.unit, options.expert_ranks());
     case model::Axis::expert:
-      return of_experts && options.enable_expert_parallel ? divide_up(part.count * part.unit, options.expert_ranks())
-                                                          : part.count * part.unit;
+      return cutting.of_experts && options.enable_expert_parallel
+                 ? divide_up(part.count * part.unit, options.expert_ranks())
+                 : part.count * part.unit;
+    case model::Axis::channels:
+      return cutting.of_state ? divide_up(part.count * part.unit, tp) : part.count * part.unit;
     default: return part.count * part.unit;
   }
 }
@@ -72,14 +81,29 @@ bool is_held(const model::Architecture& architecture, const model::Parameter& pa
   return !(parameter.tied_to && stage.embeds);
 }
 
+std::int64_t held_elements(const model::Parameter& parameter, const Options& options, Cutting cutting) {
+  std::int64_t out = 1;
+  for (const model::Dimension& dim : parameter.dims) {
+    std::int64_t size = 0;
+    for (const model::AxisPart& part : dim.parts) size += local_part(part, options, cutting);
+    out *= size;
+  }
+  return out;
+}
+
+Cutting cutting_of(const model::Parameter& parameter, const model::LayerKind& kind) {
+  return {is_of_experts(parameter), kind.recurrent.has_value()};
+}
+
 template <class Visit>
 void for_each_held(const model::Architecture& architecture, const Stage& stage, Visit visit) {
   for (std::size_t i = 0; i < architecture.parameters.size(); ++i) {
     const model::Parameter& parameter = architecture.parameters[i];
-    if (is_held(architecture, parameter, i, stage)) visit(parameter);
+    if (is_held(architecture, parameter, i, stage)) visit(parameter, Cutting{is_of_experts(parameter)});
   }
   for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
-    for (const model::Parameter& parameter : architecture.kind_of(layer).parameters) visit(parameter);
+    const model::LayerKind& kind = architecture.kind_of(layer);
+    for (const model::Parameter& parameter : kind.parameters) visit(parameter, cutting_of(parameter, kind));
   }
 }
 
@@ -90,7 +114,7 @@ std::int64_t lora_elements(const model::LayerKind& kind, const Options& options)
   for (const model::Parameter& parameter : kind.parameters) {
     if (parameter.module != model::ModuleKind::linear || parameter.dims.size() != 2) continue;
     for (const model::Dimension& dim : parameter.dims) {
-      for (const model::AxisPart& part : dim.parts) out += local_part(part, options, false);
+      for (const model::AxisPart& part : dim.parts) out += local_part(part, options, {});
     }
   }
   return out;
@@ -111,7 +135,8 @@ std::int64_t draft_bytes(const model::Architecture& architecture, const Options&
   for (std::int64_t layer = architecture.layer_count() - 1; layer >= 0; --layer) {
     const model::LayerKind& kind = architecture.kind_of(layer);
     if (kind.recurrent) continue;
-    for (const model::Parameter& parameter : kind.parameters) elements += local_elements(parameter, options);
+    for (const model::Parameter& parameter : kind.parameters)
+      elements += held_elements(parameter, options, cutting_of(parameter, kind));
     break;
   }
   return elements * options.draft_layers * size_of(options.dtype);
@@ -129,17 +154,17 @@ std::int64_t stored_bytes(const model::Architecture& held, const model::Quantisa
 constexpr std::int64_t kPaddedExpertHidden = 256;
 constexpr std::int64_t kPaddedExpertFfn = 128;
 
+// Gate and up that lie in turns are padded each.
 std::int64_t padded(const model::AxisPart& part, std::int64_t count) {
   if (part.axis == model::Axis::hidden) return round_up(count, kPaddedExpertHidden);
-  return part.axis == model::Axis::ffn ? round_up(count, kPaddedExpertFfn) : count;
+  return part.axis == model::Axis::ffn ? round_up(count, kPaddedExpertFfn * part.unit) : count;
 }
 
-void cut(model::Parameter& parameter, const Options& options, bool pads_experts) {
-  const bool of_experts = is_of_experts(parameter);
+void cut(model::Parameter& parameter, const Options& options, Cutting cutting, bool pads_experts) {
   for (model::Dimension& dim : parameter.dims) {
     for (model::AxisPart& part : dim.parts) {
-      part.count = local_part(part, options, of_experts);
-      if (of_experts && pads_experts) part.count = padded(part, part.count);
+      part.count = local_part(part, options, cutting);
+      if (cutting.of_experts && pads_experts) part.count = padded(part, part.count);
       part.unit = 1;
     }
   }
@@ -161,17 +186,6 @@ std::vector<Stage> pipeline_stages(std::int64_t layers, std::int64_t stages) {
   return out;
 }
 
-std::int64_t local_elements(const model::Parameter& parameter, const Options& options) {
-  const bool of_experts = is_of_experts(parameter);
-  std::int64_t out = 1;
-  for (const model::Dimension& dim : parameter.dims) {
-    std::int64_t size = 0;
-    for (const model::AxisPart& part : dim.parts) size += local_part(part, options, of_experts);
-    out *= size;
-  }
-  return out;
-}
-
 bool has_mxfp4_experts(const model::Architecture& architecture, const model::Quantisation* quantisation) {
   if (quantisation == nullptr) return false;
   const bool packs = std::any_of(quantisation->rules.begin(), quantisation->rules.end(),
@@ -185,12 +199,13 @@ model::Architecture shard(const model::Architecture& architecture, const Options
   model::Architecture out = architecture;
   for (std::size_t i = 0; i < out.parameters.size(); ++i) {
     model::Parameter& parameter = out.parameters[i];
-    cut(parameter, options, pads_experts);
+    cut(parameter, options, {is_of_experts(parameter)}, pads_experts);
     if (!is_held(architecture, architecture.parameters[i], i, stage)) parameter.dims = {model::Dimension{}};
     else parameter.tied_to.reset();
   }
   for (model::LayerKind& kind : out.kinds) {
-    for (model::Parameter& parameter : kind.parameters) cut(parameter, options, pads_experts);
+    for (model::Parameter& parameter : kind.parameters)
+      cut(parameter, options, cutting_of(parameter, kind), pads_experts);
     model::Experts& experts = kind.mixture.experts;
     if (options.enable_expert_parallel) experts.count = divide_up(experts.count, options.expert_ranks());
   }
@@ -207,8 +222,8 @@ RankWeights rank_weights(const model::Architecture& architecture, const Options&
         stored_bytes(shard(architecture, options, stage, has_mxfp4_experts(architecture, quantisation)), *quantisation,
                      options.dtype);
   } else {
-    for_each_held(architecture, stage, [&](const model::Parameter& parameter) {
-      out.parameters_bytes += local_elements(parameter, options) * size_of(options.dtype);
+    for_each_held(architecture, stage, [&](const model::Parameter& parameter, Cutting cutting) {
+      out.parameters_bytes += held_elements(parameter, options, cutting) * size_of(options.dtype);
     });
   }
   out.offloaded_bytes = std::min(options.cpu_offload_bytes, out.parameters_bytes);

@@ -39,9 +39,6 @@ struct RankWeights {
 RankWeights rank_weights(const model::Architecture& architecture, const Options& options, const Stage& stage,
                          const model::Quantisation* quantisation);
 
-// Elements of the parameter that one rank holds.
-std::int64_t local_elements(const model::Parameter& parameter, const Options& options);
-
 // Whether experts are kept in MXFP4, whose kernels pad them and need no workspaces.
 bool has_mxfp4_experts(const model::Architecture& architecture, const model::Quantisation* quantisation);
 
