@@ -10,22 +10,13 @@ namespace {
 
 constexpr int kDeepest = 64;
 
-constexpr std::uint64_t repeated(char c) { return 0x0101010101010101U * static_cast<unsigned char>(c); }
-
-// Whether one of the eight bytes is zero.
-constexpr bool has_zero(std::uint64_t word) {
-  return ((word - 0x0101010101010101U) & ~word & 0x8080808080808080U) != 0;
-}
-
-// The first quotation mark or backslash from `at` on, or the end: eight bytes at a time.
+// The first quotation mark or backslash from `at` on, or the end.
 std::size_t find_special(std::string_view text, std::size_t at) {
-  for (std::uint64_t word = 0; at + 8 <= text.size(); at += 8) {
-    std::memcpy(&word, text.data() + at, 8);
-    if (has_zero(word ^ repeated('"')) || has_zero(word ^ repeated('\\'))) break;
-  }
   while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
   return at;
 }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -74,15 +65,6 @@ char simple_escape(char c) {
 
 }  // namespace
 
-char JsonScanner::peek() {
-  while (at_ < text_.size()) {
-    const char c = text_[at_];
-    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') return failed_ ? '\0' : c;
-    ++at_;
-  }
-  return '\0';
-}
-
 bool JsonScanner::take(char wanted) {
   if (peek() != wanted || failed_) {
     fail();
@@ -118,8 +100,21 @@ bool JsonScanner::next_member() {
 
 std::string_view JsonScanner::quoted() {
   if (!take('"')) return {};
-  const std::size_t begin = at_;
+  const char* const begin = text_.data() + at_;
+  const std::size_t left = text_.size() - at_;
   escaped_ = false;
+  // Nearly all texts are without escapes: the library's own search, twice, is the quickest way to know.
+  const auto* const end = static_cast<const char*>(std::memchr(begin, '"', left));
+  const std::size_t length = end == nullptr ? left : static_cast<std::size_t>(end - begin);
+  if (end != nullptr && std::memchr(begin, '\\', length) == nullptr) {
+    at_ += length + 1;
+    return {begin, length};
+  }
+  return quoted_with_escapes();
+}
+
+std::string_view JsonScanner::quoted_with_escapes() {
+  const std::size_t begin = at_;
   for (at_ = find_special(text_, at_); at_ < text_.size() && text_[at_] == '\\'; at_ = find_special(text_, at_ + 2)) {
     escaped_ = true;
     if (at_ + 2 > text_.size()) break;
@@ -178,23 +173,28 @@ bool JsonScanner::unescape(std::string_view raw) {
 
 std::int64_t JsonScanner::whole() {
   const char first = peek();
-  if (first < '0' || first > '9') {
-    fail();
-    return 0;
-  }
-  std::int64_t out = 0;
-  const std::size_t begin = at_;
-  for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-    const int digit = text_[at_] - '0';
+  if (failed_) return 0;
+  const char* const begin = text_.data() + at_;
+  const std::size_t left = text_.size() - at_;
+  const char* const end = begin + left;
+  const char* const fits = begin + std::min<std::size_t>(left, 18);
+  const char* c = begin;
+  std::uint64_t small = 0;
+  for (unsigned digit = 0; c != fits && (digit = static_cast<unsigned char>(*c) - unsigned{'0'}) < 10; ++c)
+    small = 10 * small + digit;
+  auto out = static_cast<std::int64_t>(small);
+  for (; c != end && is_digit(*c); ++c) {
+    const int digit = *c - '0';
     if (out > (kMaxBytes - digit) / 10) {
       fail();
-      return 0;
+      break;
     }
     out = 10 * out + digit;
   }
-  const bool padded = first == '0' && at_ - begin > 1;
-  const bool goes_on = at_ < text_.size() && std::string_view(".eE").find(text_[at_]) != std::string_view::npos;
-  if (padded || goes_on) fail();
+  at_ += static_cast<std::size_t>(c - begin);
+  const bool padded = first == '0' && c - begin > 1;
+  const bool goes_on = c != end && (*c == '.' || *c == 'e' || *c == 'E');
+  if (c == begin || padded || goes_on) fail();
   return failed_ ? 0 : out;
 }
 

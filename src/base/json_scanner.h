@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -39,8 +40,22 @@ class JsonScanner {
   void skip();           // any value
 
   bool text_is_next() { return peek() == '"'; }
+  bool digit_is_next() {
+    const char c = peek();
+    return c >= '0' && c <= '9';
+  }
   bool object_is_next() { return peek() == '{'; }
   void finish();  // nothing but blanks may follow
+
+  // For documents that nearly always have one form. Goes behind `words` if they come next, as they are, blanks too;
+  // else nothing happens. go_back() leads to where at() was, if no object or array has been entered or left since.
+  bool skip_exactly(std::string_view words) {
+    if (failed_ || text_.size() - at_ < words.size()) return false;
+    if (std::memcmp(text_.data() + at_, words.data(), words.size()) != 0) return false;
+    at_ += words.size();
+    return true;
+  }
+  void go_back(std::size_t at) { at_ = at; }
 
   bool failed() const { return failed_; }
   // Where the scanner stands: after a failure, where it went wrong.
@@ -48,11 +63,20 @@ class JsonScanner {
 
  private:
   void fail() { failed_ = true; }
-  char peek();
+  // What is next but for blanks; '\0': nothing is.
+  char peek() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      const bool blank = c <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r');
+      if (!blank) return failed_ ? '\0' : c;
+    }
+    return '\0';
+  }
   bool take(char wanted);
   void enter(char opening);
   bool next(char closing);
   std::string_view quoted();
+  std::string_view quoted_with_escapes();
   bool unescape(std::string_view raw);
   bool append_code_unit(std::string_view raw, std::size_t& at);
   void skip_word();

@@ -16,6 +16,9 @@ MOST_INSTRUCTIONS = 25_000_000
 # A search may take 50 ms.
 SEARCH = ["train", "meta-llama/Llama-3.1-70B", "--gpu", "h200", "--lora", "8", "--recompute", "full"]
 MOST_INSTRUCTIONS_OF_A_SEARCH = 135_000_000
+# Files of 20 to 30 KB that end with their header.
+GGUF = ["mistralai__Mixtral-8x7B-v0.1.Q4_K.gguf", "google__gemma-2-9b-it.Q4_K.gguf"]
+MOST_INSTRUCTIONS_OF_A_GGUF = 9_000_000
 MOST_KIB = 30 * 1024
 # A sanitizer takes address space and memory of its own.
 SANITIZED = bool(os.environ.get("ULLAGE_SANITIZE"))
@@ -80,6 +83,16 @@ class Process(unittest.TestCase):
     @unittest.skipIf(shutil.which("valgrind") is None, "no valgrind here")
     def test_a_call_does_little_work(self):
         self.assertLess(self.instructions_of(TRAIN), MOST_INSTRUCTIONS)
+
+    @unittest.skipIf(SANITIZED, "built with a sanitizer")
+    @unittest.skipIf(shutil.which("valgrind") is None, "no valgrind here")
+    def test_a_gguf_file_takes_little_work(self):
+        folder = pathlib.Path(os.environ["ULLAGE_TEST_DATA"]) / "checkpoints"
+        for name in GGUF:
+            for more in ([], ["--checkpoint"]):
+                with self.subTest(f"{name} {more}"):
+                    self.assertLess(self.instructions_of(["inspect", str(folder / name), *more]),
+                                    MOST_INSTRUCTIONS_OF_A_GGUF)
 
     @unittest.skipIf(SANITIZED, "built with a sanitizer")
     @unittest.skipIf(shutil.which("valgrind") is None, "no valgrind here")

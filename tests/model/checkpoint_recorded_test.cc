@@ -13,7 +13,7 @@ namespace {
 
 const std::string kFolder = std::string(ULLAGE_TEST_DATA) + "/checkpoints/";
 
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
+std::string shape_text(const StoredShape& sizes) {
   std::string out;
   for (const std::int64_t size : sizes) out += (out.empty() ? "" : "x") + std::to_string(size);
   return out;

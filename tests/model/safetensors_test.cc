@@ -26,7 +26,8 @@ TEST(Safetensors, ReadsTensorsInTheOrderOfTheFile) {
   ASSERT_EQ(file->tensors.size(), 2U);
   EXPECT_EQ(file->tensors[0].name, "b");
   EXPECT_EQ(file->tensors[1].type.name, "F4");
-  EXPECT_EQ(file->tensors[1].sizes, (std::vector<std::int64_t>{2, 4}));
+  const StoredShape& shape = file->tensors[1].sizes;
+  EXPECT_EQ(std::vector<std::int64_t>(shape.begin(), shape.end()), (std::vector<std::int64_t>{2, 4}));
   EXPECT_EQ(file->tensors[1].elements, 8);
   EXPECT_EQ(file->tensors[1].bytes, 4);
   EXPECT_EQ(file->tensor_bytes(), 8);

@@ -2,6 +2,8 @@
 //   speed_tests --steps N [--full|--replayed|--asked]
 // --replayed: as by default, equal layers spliced, and the timeline through PyTorch's allocator.
 // --asked: what `ullage train` asks of a steady step: the first one, too, and what both reserve.
+//   speed_tests --read FILE N
+// reads the header of a safetensors file, or an index of several, as often as it is told to.
 // Without arguments of its own it is an ordinary test program.
 #include <gtest/gtest.h>
 
@@ -12,10 +14,12 @@
 #include <iostream>
 #include <string_view>
 
+#include "base/byte_source.h"
 #include "engines/pytorch/reserve.h"
 #include "fit_driver.h"
 #include "memory/timeline_replay.h"
 #include "model/catalogue.h"
+#include "model/checkpoint/safetensors.h"
 #include "model/family.h"
 
 namespace ullage {
@@ -93,6 +97,29 @@ int drive(std::int64_t steps, How how) {
   return 0;
 }
 
+Expected<std::size_t> read_once(const std::string& path) {
+  const auto source = open_file(path);
+  if (!source) return tl::unexpected<Error>(source.error());
+  if (path.ends_with(".index.json"))
+    return model::read_safetensors_index(**source).map([](const auto& index) { return index.entries.size(); });
+  return model::read_safetensors(**source).map([](const auto& checkpoint) { return checkpoint.tensors.size(); });
+}
+
+int drive_reading(const std::string& path, std::int64_t times) {
+  std::size_t tensors = 0;
+  std::chrono::duration<double, std::milli> best(0);
+  for (std::int64_t i = 0; i < times; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto read = read_once(path);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (!read) return 1;
+    tensors = *read;
+    best = i == 0 ? took : std::min(best, took);
+  }
+  std::cout << tensors << " tensors, " << best.count() << " ms at best\n";
+  return 0;
+}
+
 }  // namespace
 }  // namespace ullage
 
@@ -101,6 +128,7 @@ int main(int argc, char** argv) {
     return ullage::drive(std::atoll(argv[2]), ullage::how_of(argc < 4 ? "" : argv[3]));
   }
   if (argc > 2 && std::strcmp(argv[1], "--fits") == 0) return ullage::drive_fits(std::atoll(argv[2]));
+  if (argc == 4 && std::strcmp(argv[1], "--read") == 0) return ullage::drive_reading(argv[2], std::atoll(argv[3]));
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,6 +1,8 @@
 // What the files of a checkpoint store, whatever their format: tensors by name, shape and type.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,9 +21,26 @@ struct StoredType {
   std::int64_t bytes_of_block = 0;
 };
 
+// Sizes of a tensor, outermost first: of few dimensions, so that they lie in the tensor itself.
+class StoredShape {
+ public:
+  static constexpr std::size_t kMaxRank = 8;
+
+  std::size_t size() const { return rank_; }
+  std::int64_t operator[](std::size_t i) const { return sizes_[i]; }
+  const std::int64_t* begin() const { return sizes_.data(); }
+  const std::int64_t* end() const { return sizes_.data() + rank_; }
+  void clear() { rank_ = 0; }
+  void push_back(std::int64_t size) { sizes_[rank_++] = size; }  // while there are fewer than kMaxRank
+
+ private:
+  std::array<std::int64_t, kMaxRank> sizes_{};
+  std::size_t rank_ = 0;
+};
+
 struct StoredTensor {
   std::string name;
-  std::vector<std::int64_t> sizes;  // outermost first
+  StoredShape sizes;
   StoredType type;
   std::int64_t elements = 0;
   std::int64_t bytes = 0;

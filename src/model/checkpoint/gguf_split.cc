@@ -123,7 +123,7 @@ Checkpoint checkpoint_of(const Gguf& gguf) {
     const GgmlLayout& layout = layout_of(tensor.type);
     StoredTensor& stored = out.tensors.emplace_back();
     stored.name = tensor.name;
-    stored.sizes.assign(tensor.sizes.rend() - tensor.rank, tensor.sizes.rend());
+    for (std::size_t i = tensor.rank; i > 0; --i) stored.sizes.push_back(tensor.sizes[i - 1]);
     stored.type = {layout.name, layout.block, layout.bytes_of_block};
     stored.elements = tensor.elements();
     stored.bytes = tensor.bytes;

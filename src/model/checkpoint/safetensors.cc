@@ -80,6 +80,36 @@ class Reader {
     StoredTensor tensor;
     tensor.name = scanner_.key();
     Place place;
+    if (read_usual(tensor, place)) return keep(std::move(tensor), place);
+    read_members(tensor, place);
+  }
+
+  // The form in which the format's own library writes every tensor; false: it is another, and nothing was read.
+  bool read_usual(StoredTensor& tensor, Place& place) {
+    const std::size_t begin = scanner_.at();
+    const StoredType* type = nullptr;
+    if (scanner_.skip_exactly(R"({"dtype":)") && scanner_.text_is_next()) type = find_type(scanner_.text());
+    bool usual = type != nullptr && scanner_.skip_exactly(R"(,"shape":[)");
+    for (bool more = usual && !scanner_.skip_exactly("]"); more && usual; more = scanner_.skip_exactly(",")) {
+      usual = scanner_.digit_is_next() && tensor.sizes.size() < kMaxSafetensorsRank;
+      if (usual) tensor.sizes.push_back(scanner_.whole());
+    }
+    const bool closed = tensor.sizes.size() == 0 || scanner_.skip_exactly("]");
+    usual = usual && closed && scanner_.skip_exactly(R"(,"data_offsets":[)") && scanner_.digit_is_next();
+    if (usual) place.begin = scanner_.whole();
+    usual = usual && scanner_.skip_exactly(",") && scanner_.digit_is_next();
+    if (usual) place.end = scanner_.whole();
+    usual = usual && scanner_.skip_exactly("]}");
+    if (usual) {
+      tensor.type = *type;
+    } else if (!scanner_.failed()) {
+      scanner_.go_back(begin);
+      tensor.sizes.clear();
+    }
+    return usual;
+  }
+
+  void read_members(StoredTensor& tensor, Place& place) {
     int offsets = 0;
     std::string_view type;
     scanner_.enter_object();
@@ -101,6 +131,10 @@ class Reader {
     }
     if (scanner_.failed()) return;
     if (tensor.type.name.empty() || offsets != 2) return refuse_tensor(tensor, "lacks its dtype or its data_offsets");
+    keep(std::move(tensor), place);
+  }
+
+  void keep(StoredTensor&& tensor, Place place) {
     place.tensor = out_.tensors.size();
     if (const std::string problem = complete(tensor, place); !problem.empty()) return refuse_tensor(tensor, problem);
     places_.push_back(place);
@@ -109,7 +143,6 @@ class Reader {
 
   void read_shape(StoredTensor& tensor) {
     tensor.sizes.clear();
-    tensor.sizes.reserve(2);
     scanner_.enter_array();
     while (scanner_.next_element()) {
       if (tensor.sizes.size() == kMaxSafetensorsRank)

@@ -17,7 +17,7 @@ namespace ullage::model {
 
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;  // MAX_HEADER_SIZE
 inline constexpr std::int64_t kMaxSafetensorsIndex = 256'000'000;
-inline constexpr std::size_t kMaxSafetensorsRank = 8;
+inline constexpr std::size_t kMaxSafetensorsRank = StoredShape::kMaxRank;
 
 std::span<const StoredType> safetensors_types();
 
