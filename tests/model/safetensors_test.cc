@@ -85,6 +85,30 @@ TEST(Safetensors, RefusesTensorsThatCannotBe) {
        "'u' leaves a gap in front");
   says(R"({"t":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}})", "is not the JSON of a safetensors header");
   says(R"({"t":5})", "is not the JSON of a safetensors header");
+  says(R"({"t":{"dtype":"F32","shape":[2,],"data_offsets":[0,8]}})", "is not the JSON of a safetensors header");
+  says(R"({"t":{"dtype":"F32","shape":[,2],"data_offsets":[0,8]}})", "is not the JSON of a safetensors header");
+  says(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8,]}})", "is not the JSON of a safetensors header");
+  says(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,08]}})", "is not the JSON of a safetensors header");
+}
+
+// The order of members, blanks and members that nobody knows make no difference.
+TEST(Safetensors, AreReadInAnyForm) {
+  for (const char* tensor : {R"({"dtype":"F32","shape":[2,1],"data_offsets":[0,8]})",
+                             R"({"shape":[2,1],"data_offsets":[0,8],"dtype":"F32"})",
+                             R"( { "dtype" : "F32" , "shape" : [ 2 , 1 ] , "data_offsets" : [ 0 , 8 ] } )",
+                             R"({"dtype":"F32","shape":[2,1],"more":[1,{}],"data_offsets":[0,8]})",
+                             R"({"dtype":"F32","shape":[2,1],"data_offsets":[0,8],"more":null})",
+                             R"({"dtype":"F\u00332","shape":[ 2,1],"data_offsets":[0, 8]})"}) {
+    const auto source = memory_source("x", safetensors_bytes("{\"t\":" + std::string(tensor) + "}", 8));
+    const auto file = read_safetensors(*source);
+    ASSERT_TRUE(file) << tensor << ": " << to_string(file.error());
+    ASSERT_EQ(file->tensors.size(), 1u);
+    const StoredTensor& read = file->tensors.front();
+    EXPECT_EQ(read.type.name, "F32") << tensor;
+    EXPECT_EQ(std::vector<std::int64_t>(read.sizes.begin(), read.sizes.end()), (std::vector<std::int64_t>{2, 1}))
+        << tensor;
+    EXPECT_EQ(read.bytes, 8) << tensor;
+  }
 }
 
 std::string one_tensor(std::string_view name) {
