@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "report/describe.h"
 
 namespace ullage::report {
@@ -38,6 +40,13 @@ Message startup_verdict(const Prediction& p) {
   return out;
 }
 
+// How many cards the title's first name stands for; further kinds have their counts in it.
+std::int64_t first_kind(const Prediction& p) {
+  if (p.ranks.empty()) return p.device.count;
+  return std::find_if(p.ranks.begin(), p.ranks.end(), [&](const auto& r) { return r.gpu != p.ranks.front().gpu; }) -
+         p.ranks.begin();
+}
+
 }  // namespace
 
 Message title_of(const Prediction& p) {
@@ -51,11 +60,8 @@ Message title_of(const Prediction& p) {
   }
   const bool serves = p.serve.has_value();
   if (p.device.name.empty()) return {serves ? Text::title_serve : Text::title_train, {{"model", p.model.name}}};
-  // Of unequal cards each is named.
-  if (serves && p.device.name.find(',') != std::string::npos)
-    return {Text::title_serve_cards, {{"model", p.model.name}, {"gpu", p.device.title}}};
   return {serves ? Text::title_serve_on : Text::title_train_on,
-          {{"model", p.model.name}, {"count", p.device.count}, {"gpu", p.device.title}}};
+          {{"model", p.model.name}, {"count", first_kind(p)}, {"gpu", p.device.title}}};
 }
 
 Message verdict_of(const Prediction& p) {

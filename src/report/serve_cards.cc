@@ -86,11 +86,22 @@ void add(Work& to, const Work& more) {
 }
 
 // "rtx-4090" of equal cards, else each kind in a row.
-std::string names_of(std::span<const hardware::Gpu> gpus, std::string hardware::Gpu::*name, std::string_view between) {
+std::string ids_of(std::span<const hardware::Gpu> gpus) {
   std::string out;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (i > 0 && gpus[i].id == gpus[i - 1].id) continue;
-    out.append(i == 0 ? "" : between).append(gpus[i].*name);
+    if (i == 0 || gpus[i].id != gpus[i - 1].id) out.append(i == 0 ? "" : ",").append(gpus[i].id);
+  }
+  return out;
+}
+
+// Product names, those behind the first with their counts: "GeForce RTX 4070 + 2 x GeForce RTX 4090".
+std::string titles_of(std::span<const hardware::Gpu> gpus) {
+  std::string out;
+  for (std::size_t i = 0; i < gpus.size();) {
+    std::size_t next = i;
+    while (next < gpus.size() && gpus[next].id == gpus[i].id) ++next;
+    out += i == 0 ? gpus[i].name : fmt::format(" + {} x {}", next - i, gpus[i].name);
+    i = next;
   }
   return out;
 }
@@ -128,8 +139,8 @@ Prediction serve_report(const CardsQuestion& question) {
   if (out.fit.certain && out.fit.fits.value_or(true)) out.fit.certain = certain;
   out.device.count = static_cast<std::int64_t>(cards.size());
   if (!question.gpus.empty()) {
-    out.device.name = names_of(question.gpus, &hardware::Gpu::id, ",");
-    out.device.title = names_of(question.gpus, &hardware::Gpu::name, " + ");
+    out.device.name = ids_of(question.gpus);
+    out.device.title = titles_of(question.gpus);
   }
   out.work = work;
   out.ranks = std::move(ranks);
