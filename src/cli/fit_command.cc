@@ -42,7 +42,7 @@ Expected<FitWanted> wanted_of(const Arguments& arguments) {
 Expected<FitGpu> local_gpu(const std::string& word, const Files& files) {
   Arguments one;
   one.add("--gpu", word);
-  return choose_device(one, files).map([&](ChosenDevice device) { return FitGpu{word, *std::move(device.gpu), 1}; });
+  return choose_device(one, files).map([&](ChosenDevice device) { return fit_gpu(word, *std::move(device.gpu), 1); });
 }
 
 // A count in front says how many there are at most.
@@ -51,7 +51,7 @@ Expected<FitGpu> named_gpu(const std::string& word) {
   if (!set) return tl::unexpected<Error>(set.error());
   const hardware::DeviceGroup& group = set->groups.front();
   const bool counted = group.count > 1;
-  return FitGpu{counted ? group.gpu.id : word, group.gpu, counted ? group.count : plan::kMostCards};
+  return fit_gpu(counted ? group.gpu.id : word, group.gpu, counted ? group.count : plan::kMostCards);
 }
 
 Expected<std::vector<FitGpu>> gpus_of(const Arguments& arguments, const Files& files) {
@@ -77,7 +77,7 @@ Expected<std::vector<FitGpu>> all_gpus() {
     std::vector<FitGpu> out;
     for (hardware::Gpu& gpu : gpus) {
       std::string word = gpu.id;
-      out.push_back({std::move(word), std::move(gpu), plan::kMostCards});
+      out.push_back(fit_gpu(std::move(word), std::move(gpu), plan::kMostCards));
     }
     return out;
   });

@@ -36,12 +36,11 @@ plan::FitRange range_of(const FitModel& model, const FitWanted& wanted) {
 
 Expected<std::vector<FitChoice>> choose(FitModel& model, const FitGpu& gpu, const FitWanted& wanted,
                                         const Refused& refused) {
-  const plan::FitCard card = plan::fit_card(gpu.gpu);
   return plan::choose_fits(
       range_of(model, wanted), [&](const FitSetup& setup, std::int64_t tokens) -> Expected<std::int64_t> {
         const bool no = setup.cards > gpu.most || refused.count({setup.quantization, setup.cards}) > 0;
         if (no) return -1;
-        return model.estimate->headroom(setup, tokens, card);
+        return model.estimate->headroom(setup, tokens, gpu.card);
       });
 }
 
@@ -142,6 +141,11 @@ FitRow row_of(FitModel& model, const FitGpu& gpu, const FitWanted& wanted, const
 }
 
 }  // namespace
+
+FitGpu fit_gpu(std::string word, hardware::Gpu gpu, std::int64_t most) {
+  const plan::FitCard card = plan::fit_card(gpu);
+  return {std::move(word), std::move(gpu), most, card};
+}
 
 std::int64_t FitWanted::new_tokens() const {
   constexpr std::int64_t kAnswer = 512;

@@ -25,7 +25,10 @@ struct FitGpu {
   std::string word;
   hardware::Gpu gpu;
   std::int64_t most = plan::kMostCards;
+  plan::FitCard card;
 };
+
+FitGpu fit_gpu(std::string word, hardware::Gpu gpu, std::int64_t most);
 
 struct FitWanted {
   std::int64_t least_tokens = 2048;

@@ -34,6 +34,14 @@ model::Architecture one_of_each(const model::Architecture& architecture) {
   return out;
 }
 
+// From Ampere on, and where nothing is known, attention runs in kernels that need much the same; before it others do
+// (tensor/attention_kernel.h). One run tells for all cards of a class.
+tensor::Capability class_of(tensor::Capability capability) {
+  constexpr tensor::Capability kTuring{7, 5};
+  constexpr tensor::Capability kAmpere{8, 0};
+  return capability.major > 0 && capability.major < kAmpere.major ? kTuring : kAmpere;
+}
+
 std::int64_t part(const memory::Moment& moment, Component component) {
   return moment.by_component[static_cast<std::size_t>(component)];
 }
@@ -111,12 +119,16 @@ Expected<const FitEstimate::Weights*> FitEstimate::weights(std::string_view quan
 
 Expected<const FitEstimate::Besides*> FitEstimate::besides(std::string_view quantization,
                                                            tensor::Capability capability) {
-  const ByCapability key{quantization, {capability.major, capability.minor}};
+  const tensor::Capability kernels = class_of(capability);
+  const ByKernels key{quantization, kernels.major};
   const auto known = besides_.find(key);
   if (known != besides_.end()) return &known->second;
   Besides out;
   hf::ServeOptions asked = options(quantization);
-  asked.card = capability;
+  asked.card = kernels;
+  // Without bf16 the run is in fp16, which takes as much and has other kernels.
+  const bool has_bf16 = kernels.major >= hardware::kBf16Since.major;
+  if (asked.dtype == DType::bf16 && !has_bf16) asked.dtype = DType::f16;
   asked.new_tokens = 1;
   const std::array<std::int64_t, 3> lengths = prompts(architecture_);
   for (std::size_t i = 0; i < lengths.size(); ++i) {

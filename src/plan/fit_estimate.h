@@ -64,7 +64,7 @@ class FitEstimate {
     std::int64_t largest = 0;  // module, for which the first card keeps room
   };
 
-  using ByCapability = std::pair<std::string_view, std::pair<int, int>>;
+  using ByKernels = std::pair<std::string_view, int>;
 
   engines::transformers::ServeOptions options(std::string_view quantization) const;
   Expected<const Weights*> weights(std::string_view quantization);
@@ -78,7 +78,7 @@ class FitEstimate {
   std::int64_t per_token_ = 0;  // of the cache
   std::map<std::string_view, Weights> weights_;
   std::map<std::pair<std::string_view, std::int64_t>, Shares> shares_;
-  std::map<ByCapability, Besides> besides_;
+  std::map<ByKernels, Besides> besides_;
 };
 
 }  // namespace ullage::plan

@@ -23,7 +23,7 @@ Count fit_all() {
   const cli::Files files = cli::real_files();
   std::vector<cli::FitGpu> gpus;
   for (const hardware::Gpu& gpu : hardware::list_gpus().value_or(std::vector<hardware::Gpu>{}))
-    gpus.push_back({gpu.id, gpu, plan::kMostCards});
+    gpus.push_back(cli::fit_gpu(gpu.id, gpu, plan::kMostCards));
   for (const model::ModelRow& row : model::list_models()) {
     if (row.partial || !engines::transformers::serves(row.model_type)) continue;
     const auto model = cli::load_fit_model(std::string(row.name), wanted, files);
