@@ -32,7 +32,9 @@ struct Asked {
 
 Expected<void> check_generates(const model::Architecture& architecture) {
   const bool text = architecture.input == model::InputKind::tokens && !architecture.is_module_tree();
-  if (text && architecture.encoder_layers == 0 && architecture.layer_count() > 0) return {};
+  // The layers in front are a tower's, or those of an encoder whose keys and values the decoder reads.
+  const bool decodes_alone = architecture.encoder_layers == 0 || architecture.vision;
+  if (text && decodes_alone && architecture.layer_count() > 0) return {};
   return fail(ErrorCode::unsupported, architecture.name,
               fmt::format("a model of this kind ({}) under vLLM is not in this version", architecture.family));
 }

@@ -43,6 +43,14 @@ TEST(ServeVllm, AnswersAsTheLogDoes) {
   EXPECT_EQ(said["work"], nullptr);
 }
 
+// A tower's layers are weights and keep nothing: 36 layers of 2 key-value heads of 128, in 16 bits.
+TEST(ServeVllm, TowersKeepNothing) {
+  const Json said = answer("serve Qwen/Qwen2.5-VL-3B-Instruct --engine vllm --gpu a100-sxm-80gb");
+  EXPECT_EQ(said["kv"]["bytes_per_token"], 36 * 2 * 2 * 128 * 2);
+  EXPECT_NEAR(said["components"][0]["bytes"].get<double>(), said["model"]["parameter_bytes"].get<double>(),
+              0.001 * said["model"]["parameter_bytes"].get<double>());
+}
+
 TEST(ServeVllm, AddsUp) {
   for (const char* line : {"serve meta-llama/Llama-3.1-8B --engine vllm --gpu h100",
                            "serve meta-llama/Llama-3.1-70B --engine vllm --gpu 8xh100 --tensor-parallel-size 4 "

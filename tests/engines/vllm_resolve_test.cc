@@ -71,7 +71,26 @@ TEST(Defaults, PutWholePromptsInBeforeChunksWereTheRule) {
   flags.max_model_len = 1000;
   EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 2048);
   flags.max_model_len = 45000;
-  EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 2048);
+  EXPECT_EQ(resolved(flags, "rtx-3090", llama)->options.max_num_batched_tokens, 512);
+}
+
+// The same thread: 20,000 tokens start, 29,000 do not, 35,000 and 45,000 do, since the profile run shrinks to a chunk.
+TEST(Start, IsOddWhereChunksSetIn) {
+  const Built llama = built(kLlama);
+  auto card = hardware::find_gpu("rtx-3090");
+  ASSERT_TRUE(card);
+  hardware::set_usable(*card, static_cast<std::int64_t>(23.58 * static_cast<double>(kGiB)));
+  for (const auto& [length, starts] :
+       {std::pair{20000, true}, std::pair{29000, false}, std::pair{35000, true}, std::pair{45000, true}}) {
+    Flags flags;
+    flags.engine_version = "0.6.4";
+    flags.max_model_len = length;
+    const auto out = resolve(flags, {llama.architecture, llama.config, &*card});
+    ASSERT_TRUE(out);
+    const auto budget = start(llama.architecture, out->options, &*card, 0, nullptr);
+    ASSERT_TRUE(budget);
+    EXPECT_EQ(budget->middle.outcome == Outcome::starts, starts) << length;
+  }
 }
 
 TEST(Defaults, TakeHalfPrecisionThatTheCardHas) {

@@ -45,7 +45,10 @@ class Starter {
   // What no measured figure moves.
   Expected<std::vector<StageBudget>> fixed_parts(const model::Quantisation* quantisation) const {
     std::vector<StageBudget> out;
-    for (const Stage& stage : pipeline_stages(architecture_.layer_count(), options_.pipeline_parallel_size)) {
+    const std::int64_t towers = architecture_.encoder_layers;
+    for (Stage stage : pipeline_stages(architecture_.layer_count() - towers, options_.pipeline_parallel_size)) {
+      stage.first += towers;
+      stage.last += towers;
       auto cache = plan_cache(architecture_, options_, stage.first, stage.last);
       if (!cache) return tl::unexpected<Error>(cache.error());
       StageBudget made;

@@ -49,6 +49,7 @@ struct Options {
   StateCaching state_caching = StateCaching::none;
   std::int64_t speculative_tokens = 0;  // drafted for each step
   std::int64_t draft_layers = 0;        // of the model's own that draft (MTP)
+  bool profiles_sampler = true;         // V0 in chunks: the profile run's prompts do not end
   bool encodes_images = false;          // the profile run feeds an encoder, too
   std::int64_t largest_capture = 512;   // batch that graphs are captured for, where sequences and tokens allow it
   std::vector<std::int64_t> cudagraph_capture_sizes;  // empty: the release's

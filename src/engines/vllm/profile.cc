@@ -51,7 +51,7 @@ ProfilePeak profile_peak(const model::Architecture& architecture, const Options&
   ProfilePeak out;
   const std::int64_t tokens = options.max_num_batched_tokens;
   const std::int64_t width = size_of(options.dtype);
-  if (stage.heads) {
+  if (stage.heads && options.profiles_sampler) {
     const std::int64_t rows = std::min(options.max_num_seqs, tokens);
     const double a_logit = logit_bytes(options, around) + static_cast<double>(width - 2);
     out.sampler_bytes = static_cast<std::int64_t>(static_cast<double>(architecture.vocab * rows) * a_logit) +

@@ -189,18 +189,20 @@ class Resolver {
   }
 
   // V0 without chunked prefill puts whole prompts in.
-  std::int64_t default_batched_tokens() const {
-    const Options& o = out_.options;
+  std::int64_t default_batched_tokens() {
+    Options& o = out_.options;
     const std::int64_t in_chunks = whole(rule("max_num_batched_tokens", around()).value);
     if (is_v1(o.version)) return in_chunks;
     const bool chunked = o.max_model_len > whole(rule("chunked_prefill_from_len", around()).value);
+    o.profiles_sampler = !chunked;
     return chunked ? in_chunks : std::max(o.max_model_len, kLeastBatchedTokens);
   }
 
   Expected<void> batches() {
     Options& o = out_.options;
     const std::int64_t seqs = whole(rule("max_num_seqs", around()).value);
-    o.max_num_batched_tokens = flags_.max_num_batched_tokens.value_or(default_batched_tokens());
+    const std::int64_t tokens = default_batched_tokens();
+    o.max_num_batched_tokens = flags_.max_num_batched_tokens.value_or(tokens);
     o.max_num_seqs = flags_.max_num_seqs.value_or(std::min(seqs, o.max_num_batched_tokens));
     if (o.max_num_batched_tokens >= o.max_num_seqs) return {};
     if (!flags_.max_num_batched_tokens) {

@@ -101,10 +101,14 @@ void for_each_held(const model::Architecture& architecture, const Stage& stage, 
     const model::Parameter& parameter = architecture.parameters[i];
     if (is_held(architecture, parameter, i, stage)) visit(parameter, Cutting{is_of_experts(parameter)});
   }
-  for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
-    const model::LayerKind& kind = architecture.kind_of(layer);
-    for (const model::Parameter& parameter : kind.parameters) visit(parameter, cutting_of(parameter, kind));
-  }
+  const auto visit_layers = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t layer = first; layer < last; ++layer) {
+      const model::LayerKind& kind = architecture.kind_of(layer);
+      for (const model::Parameter& parameter : kind.parameters) visit(parameter, cutting_of(parameter, kind));
+    }
+  };
+  if (stage.embeds) visit_layers(0, architecture.encoder_layers);
+  visit_layers(stage.first, stage.last);
 }
 
 // Of one layer: two thin matrices for each linear one, cut as that is: the second by rows of the output, or the first
@@ -209,8 +213,10 @@ model::Architecture shard(const model::Architecture& architecture, const Options
     model::Experts& experts = kind.mixture.experts;
     if (options.enable_expert_parallel) experts.count = divide_up(experts.count, options.expert_ranks());
   }
-  out.layers.erase(out.layers.begin() + stage.last, out.layers.end());
-  out.layers.erase(out.layers.begin(), out.layers.begin() + stage.first);
+  const auto& layers = architecture.layers;
+  if (!stage.embeds) out.encoder_layers = 0;
+  out.layers.assign(layers.begin(), layers.begin() + out.encoder_layers);
+  out.layers.insert(out.layers.end(), layers.begin() + stage.first, layers.begin() + stage.last);
   return out;
 }
 

@@ -15,7 +15,7 @@
 
 namespace ullage::engines::vllm {
 
-// Layers of a pipeline stage: from `first` to `last`, which is not included.
+// Layers of a pipeline stage: from `first` to `last`, which is not included. The first stage has a tower's layers, too.
 struct Stage {
   std::int64_t first = 0;
   std::int64_t last = 0;
