@@ -101,7 +101,7 @@ void add_memory(Prediction& out, const VllmQuestion& q) {
 RankLine rank_of(const VllmQuestion& q, std::size_t stage) {
   vllm::Budget there = q.budget;  // so that the reasons speak of this stage
   there.middle.tightest = stage;
-  const VllmQuestion asked{q.architecture, q.options, there, q.gpu, q.used_bytes};
+  const VllmQuestion asked{q.architecture, q.options, there, q.gpu, q.quantisation, q.workload, q.used_bytes};
   const std::int64_t usable = q.gpu == nullptr ? 0 : q.gpu->usable_bytes - q.used_bytes;
   RankLine out;
   out.name = fmt::format("pp{}", stage);
