@@ -86,7 +86,7 @@ Why vllm_cache_why(const VllmQuestion& q) {
 
 Why vllm_activations_why(const VllmQuestion& q) {
   const vllm::ProfilePeak& peak = q.budget.tightest().peak;
-  return {{Text::why_vllm_activations, {}},
+  Why out{{Text::why_vllm_activations, {}},
           {{"sampler", peak.sampler_bytes},
            {"forward", peak.forward_bytes},
            {"expert_workspaces", peak.workspace_bytes},
@@ -96,6 +96,8 @@ Why vllm_activations_why(const VllmQuestion& q) {
            {"max_num_seqs", q.options.max_num_seqs}},
           cite_all(q, "vllm/v1/worker/gpu_model_runner.py (profile_run)",
                    {"sampler_bytes_per_logit", "forward_ffn_copies", "forward_hidden_copies", "activation_rest_gib"})};
+  if (peak.states_bytes > 0) out.values.emplace_back("recurrent_states", peak.states_bytes);
+  return out;
 }
 
 Why vllm_graphs_why(const VllmQuestion& q) {

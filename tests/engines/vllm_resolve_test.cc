@@ -298,6 +298,27 @@ TEST(Workload, IsLimitedByBlocksOrBySequences) {
   EXPECT_TRUE(many.by_sequences);
 }
 
+// https://github.com/vllm-project/vllm/pull/10909: 34.78 GiB are left to the cache of a card of 79.15, with 18.49 of
+// weights and 1.96 beside PyTorch: V0 makes the states of all 256 sequences in the first forward pass.
+TEST(Start, TakesStatesOffWhereTheyLieBesideThePool) {
+  const Built model = built("ibm-ai-platform/Bamba-9B-v1");
+  auto card = hardware::find_gpu("h100-sxm-80gb");
+  ASSERT_TRUE(card);
+  hardware::set_usable(*card, static_cast<std::int64_t>(79.15 * static_cast<double>(kGiB)));
+  Flags flags;
+  flags.engine_version = "0.6.4";
+  flags.dtype = "float32";
+  flags.tensor_parallel_size = 2;
+  flags.max_model_len = 1024;
+  const auto out = resolve(flags, {model.architecture, model.config, &*card});
+  ASSERT_TRUE(out) << to_string(out.error());
+  const auto budget = start(model.architecture, out->options, &*card, 0, nullptr);
+  ASSERT_TRUE(budget);
+  EXPECT_EQ(budget->tightest().cache.bytes_per_token, 12288);
+  EXPECT_GE(gib_of(budget->low.pool_bytes), 34.78);
+  EXPECT_NEAR(gib_of(budget->middle.pool_bytes), 34.78, 0.1 * 34.78);
+}
+
 TEST(Start, WithoutACardHoldsOneRequest) {
   const Built model = built(kLlama);
   Flags flags;

@@ -79,6 +79,7 @@ class Starter {
     for (std::size_t i = 0; i < out.stages.size(); ++i) {
       StageBudget& stage = out.stages[i];
       stage.peak = profile_peak(architecture_, options_, stage.stage, around, expert_workspaces_);
+      stage.peak.states_bytes = stage.cache.states_beside * options_.max_num_seqs;
       stage.graph_bytes = graph_bytes(options_, stage.stage.last - stage.stage.first, around);
       if (i == 0) out.graph_estimate_bytes = stage.graph_bytes;
       stage.available_bytes = available_bytes(stage, out);

@@ -199,17 +199,26 @@ Expected<CachePlan> plan_cache(const model::Architecture& architecture, const Op
   if (!specs) return tl::unexpected<Error>(specs.error());
   std::int64_t per_token = 0;
   for (const CacheSpec& spec : *specs) per_token += spec.token_bytes;
+  std::int64_t beside = 0;
   // V0 keeps states outside of its pool.
   if (!is_v1(options.version)) {
+    for (const CacheSpec& spec : *specs) beside += spec.state_bytes;
     specs->erase(
         std::remove_if(specs->begin(), specs->end(), [](const CacheSpec& spec) { return spec.use == CacheUse::state; }),
         specs->end());
   }
   const std::vector<CacheGroup> kinds = by_spec(*specs);
-  if (kinds.empty()) return CachePlan{};
+  if (kinds.empty()) {
+    CachePlan none;
+    none.states_beside = beside;
+    return none;
+  }
   const bool uniform = kinds.size() == 1 || all_full(kinds);
   auto out = uniform && !is_state(kinds.front()) ? plan_uniform(kinds, options) : plan_hybrid(kinds, options);
-  if (out) out->bytes_per_token = per_token;
+  if (out) {
+    out->bytes_per_token = per_token;
+    out->states_beside = beside;
+  }
   return out;
 }
 

@@ -43,6 +43,7 @@ struct CachePlan {
   std::int64_t block_bytes = 0;    // of one block of the pool, all layers of a group
   std::int64_t padding_layers = 0;
   std::int64_t bytes_per_token = 0;  // of one sequence while no window is full, without padding
+  std::int64_t states_beside = 0;    // bytes of one sequence's states that lie outside of the pool (V0)
 };
 
 // For the layers of one pipeline stage, `first` to `last` (not included). Unsupported: kinds of cache that this engine

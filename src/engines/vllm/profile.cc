@@ -43,7 +43,7 @@ double logit_bytes(const Options& options, const Surroundings& around) {
 }  // namespace
 
 std::int64_t ProfilePeak::bytes() const {
-  return std::max(sampler_bytes, forward_bytes) + workspace_bytes + encoder_bytes + rest_bytes;
+  return std::max(sampler_bytes, forward_bytes) + workspace_bytes + encoder_bytes + states_bytes + rest_bytes;
 }
 
 ProfilePeak profile_peak(const model::Architecture& architecture, const Options& options, const Stage& stage,

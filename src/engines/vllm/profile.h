@@ -18,6 +18,7 @@ struct ProfilePeak {
   std::int64_t forward_bytes = 0;    // of the widest layer
   std::int64_t workspace_bytes = 0;  // of experts; it stays when the forward pass is over
   std::int64_t encoder_bytes = 0;    // what an encoder of images gave, which is held meanwhile
+  std::int64_t states_bytes = 0;     // V0: of all sequences; the first forward pass makes them, and they stay
   std::int64_t rest_bytes = 0;
   std::int64_t bytes() const;
 };
