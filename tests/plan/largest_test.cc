@@ -80,5 +80,26 @@ RC_GTEST_PROP(Largest, FitsAndTheNextDoesNot, ()) {
   RC_ASSERT(found->tried <= 64);
 }
 
+// A straight line through zero at `last`, asked from good and from bad guesses.
+TEST(LargestNear, FindsTheSameFromAnyGuess) {
+  for (const std::int64_t last : {1, 7, 500, 999}) {
+    for (const std::int64_t guess : {1, 480, 500, 520, 5000}) {
+      const auto found =
+          find_largest_near(guess, 1, 1000, [&](std::int64_t size) -> Expected<std::int64_t> { return last - size; });
+      EXPECT_EQ(found.size, last) << guess;
+      EXPECT_FALSE(found.at_the_limit);
+    }
+  }
+}
+
+TEST(LargestNear, EndsAtTheLimitAndAtNothing) {
+  const auto all = find_largest_near(10, 2, 20, [](std::int64_t) -> Expected<std::int64_t> { return 1; });
+  EXPECT_EQ(all.size, 20);
+  EXPECT_TRUE(all.at_the_limit);
+  const auto none = find_largest_near(10, 2, 20, [](std::int64_t) -> Expected<std::int64_t> { return -1; });
+  EXPECT_EQ(none.size, 0);
+  EXPECT_FALSE(none.at_the_limit);
+}
+
 }  // namespace
 }  // namespace ullage::plan
