@@ -18,6 +18,7 @@ Expected<StatedSetup> parse_row(std::string_view line, const std::string& where)
   StatedSetup out;
   out.label = row.string("label", "").value_or("");
   out.source = row.string("source", "").value_or("");
+  out.needs = row.string("needs", "").value_or("");
   out.args = *std::move(args);
   out.inferred = row.string("kind", "").value_or("") == "inferred";
   out.says = row.string("says", "").value_or("");
@@ -26,11 +27,15 @@ Expected<StatedSetup> parse_row(std::string_view line, const std::string& where)
   if (out.says.empty()) return fail(ErrorCode::malformed, row.where("says"), "missing; expected what says so");
   if (out.args.empty() || !out.args.front().starts_with("--"))
     return fail(ErrorCode::malformed, row.where("args"), "expected options");
+  if (!out.needs.empty() && !out.needs.starts_with("--"))
+    return fail(ErrorCode::malformed, row.where("needs"), "expected an option");
   return out;
 }
 
 bool holds_for(const StatedSetup& setup, const Case& entry) {
-  return (setup.label.empty() || setup.label == entry.engine) && (setup.source.empty() || setup.source == entry.source);
+  const bool meant = setup.needs.empty() || option_of(entry, std::string_view(setup.needs).substr(2));
+  return meant && (setup.label.empty() || setup.label == entry.engine) &&
+         (setup.source.empty() || setup.source == entry.source);
 }
 
 }  // namespace

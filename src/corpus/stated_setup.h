@@ -15,6 +15,7 @@ namespace ullage::corpus {
 struct StatedSetup {
   std::string label;   // of the cases it holds for; empty: any
   std::string source;  // their publication's address; empty: any
+  std::string needs;   // only of cases that name this option; empty: all
   std::vector<std::string> args;
   bool inferred = false;  // concluded from what such cases are; else the publication says so
   std::string says;       // what says so, and where

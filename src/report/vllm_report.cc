@@ -98,6 +98,8 @@ void add_memory(Prediction& out, const VllmQuestion& q) {
   add_parts(out.peak, out.components, q, q.budget.middle.tightest);
 }
 
+Moment largest_batch() { return {true, memory::Phase::forward, "largest batch", "", {}}; }
+
 RankLine rank_of(const VllmQuestion& q, std::size_t stage) {
   vllm::Budget there = q.budget;  // so that the reasons speak of this stage
   there.middle.tightest = stage;
@@ -108,6 +110,7 @@ RankLine rank_of(const VllmQuestion& q, std::size_t stage) {
   out.count = q.options.gpus() / static_cast<std::int64_t>(q.budget.middle.stages.size());
   add_parts(out.peak, out.components, asked, stage);
   out.peak.process_bytes = q.budget.middle.process_bytes(stage);
+  out.peak.at = largest_batch();
   if (q.gpu == nullptr) return out;
   out.gpu = q.gpu->id;
   out.usable_bytes = q.gpu->usable_bytes;
@@ -258,7 +261,7 @@ Prediction vllm_report(const VllmQuestion& q) {
   add_fit(out, q);
   out.serve = serve_facts(q);
   out.startup = startup_of(q);
-  out.peak.at = {true, memory::Phase::forward, "largest batch", "", {}};
+  out.peak.at = largest_batch();
   out.assumptions = assumptions_of(q);
   return out;
 }

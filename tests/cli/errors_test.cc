@@ -436,7 +436,7 @@ TEST(Validate, ACaseThatAsksForNoPredictionIsNamedAndNotAnswered) {
   }
 }
 
-// The label alone asks for transformers' Trainer, unless the case says otherwise or nothing is to be added.
+// What the publication says, unless the case says otherwise or nothing is to be added.
 TEST(Validate, SaysWhatItTookFromPublications) {
   const auto path = std::filesystem::temp_directory_path() / ("ullage-label-" + std::to_string(::getpid()) + ".jsonl");
   std::ofstream(path) << R"({"id": "a", "args": ["train", "gpt2"], "expect": {"peak.allocated_bytes": 1}, )"

@@ -267,9 +267,23 @@ TEST(StatedSetup, AddsWhatArgumentsDoNotName) {
   EXPECT_EQ(args, (std::vector<std::string>{"train", "100", "--trainer=none", "--torch", "2.5"}));
 }
 
+TEST(StatedSetup, HoldsOnlyWhereAnOptionIsNamed) {
+  const auto setups = parse_stated_setups(R"({"source":"s","needs":"--lora","args":["--dropout","0.1"],"says":"x"})");
+  ASSERT_TRUE(setups) << to_string(setups.error());
+  Case entry = case_of({"train", "100"});
+  entry.source = "s";
+  std::vector<std::string> args = entry.args;
+  EXPECT_TRUE(add_stated(entry, *setups, args).empty());
+  entry.args = {"train", "100", "--lora", "8"};
+  args = entry.args;
+  EXPECT_EQ(add_stated(entry, *setups, args).size(), 1U);
+  EXPECT_EQ(args.back(), "0.1");
+}
+
 TEST(StatedSetup, RowsAreChecked) {
-  for (const char* line : {R"({"args":["--a"],"says":"x"})", R"({"label":"l","args":["--a"]})",
-                           R"({"label":"l","args":[],"says":"x"})", R"({"label":"l","args":["a"],"says":"x"})", "{"})
+  for (const char* line :
+       {R"({"args":["--a"],"says":"x"})", R"({"label":"l","args":["--a"]})", R"({"label":"l","args":[],"says":"x"})",
+        R"({"label":"l","args":["a"],"says":"x"})", R"({"label":"l","args":["--a"],"needs":"lora","says":"x"})", "{"})
     EXPECT_FALSE(parse_stated_setups(line)) << line;
   EXPECT_FALSE(stated_setups().empty());
 }
