@@ -25,11 +25,11 @@ std::vector<std::string> with_files(const Case& entry) {
   return args;
 }
 
-// "peak.process_bytes" has its range in "peak.process_range_bytes".
+// "peak.process_bytes" has its range in "peak.process_range_bytes", "kv.bytes" in "kv.range_bytes".
 std::optional<Range> range_of(const Json& prediction, const std::string& key) {
-  constexpr std::string_view kSuffix = "_bytes";
+  constexpr std::string_view kSuffix = "bytes";
   if (!key.ends_with(kSuffix)) return std::nullopt;
-  const Json* found = at_path(prediction, key.substr(0, key.size() - kSuffix.size()) + "_range_bytes");
+  const Json* found = at_path(prediction, key.substr(0, key.size() - kSuffix.size()) + "range_bytes");
   if (found == nullptr || !found->is_array() || found->size() != 2) return std::nullopt;
   const auto low = as_number((*found)[0]);
   const auto high = as_number((*found)[1]);

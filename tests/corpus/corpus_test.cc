@@ -214,15 +214,18 @@ TEST(Validate, SumsUpByOptionsAndConfidence) {
 TEST(Validate, CountsWhatLiesInThePrintedRange) {
   const Predict predict = [](const std::vector<std::string>& args, const std::string& /*date*/) -> Expected<Json> {
     const double high = std::stod(args[1]);
-    return Json{{"peak", {{"a_bytes", 90}, {"a_range_bytes", {80, high}}, {"b_bytes", 100}}}};
+    return Json{{"peak", {{"a_bytes", 90}, {"a_range_bytes", {80, high}}, {"b_bytes", 100}}},
+                {"kv", {{"bytes", 50}, {"range_bytes", {40, 60}}}}};
   };
   std::vector<Case> cases;
   for (const char* high : {"90", "100", "110", "120", "95"})
     cases.push_back(case_of({"train", high}, {{"peak.a_bytes", 100}}));
   cases.back().precision = {{"peak.a_bytes", 5}};
   cases.push_back(case_of({"train", "90"}, {{"peak.b_bytes", 100}}));
+  cases.push_back(case_of({"serve", "90"}, {{"kv.bytes", 45}}));
   const Validation v = validate(cases, {}, "", predict);
-  ASSERT_EQ(v.summaries.size(), 2U);
+  ASSERT_EQ(v.summaries.size(), 3U);
+  EXPECT_EQ(v.summaries[2].inside, 1U);
   EXPECT_EQ(v.summaries[0].ranged, 5U);
   EXPECT_EQ(v.summaries[0].inside, 4U);
   EXPECT_DOUBLE_EQ(v.summaries[0].median_width, 0.2);
