@@ -142,11 +142,11 @@ constexpr LayerNames kLayerNames{"attention.wq",    "attention.wk",    "attentio
 Tensor torchtitan_forward(TorchtitanModules& m, const Architecture& arch, Bound& bound) {
   t::Context& context = m.context();
   const t::AutocastRegion autocast(context, m.autocast());
-  Tensor logits = call([&](Tensor ids) { return decoder(m, arch, std::move(ids)); }, bound.inputs);
+  Tensor output = call([&](Tensor ids) { return decoder(m, arch, std::move(ids)); }, bound.inputs);
   const t::Scope named(context, context.intern("loss"));
-  Tensor sum = call([&](Tensor given) { return loss_of(given, bound.labels); }, logits);
+  Tensor sum = call([&](Tensor given) { return loss_of(given, bound.labels); }, output);
   bound.loss = t::div(sum, bound.tokens);
-  bound.logits.push_back(std::move(logits));
+  bound.logits.push_back(std::move(output));
   return sum;
 }
 
