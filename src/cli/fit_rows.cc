@@ -19,6 +19,7 @@ using plan::FitSetup;
 using report::FitRow;
 
 constexpr std::int64_t kUnlimitedPositions = 131072;  // where the model does not say how far they go
+constexpr std::int64_t kMostTried = 16;               // cards in one machine
 constexpr std::int64_t kStepsToLeast = 8;             // contexts are told in eighths of the least that is wanted
 
 using Refused = std::set<std::pair<std::string_view, std::int64_t>>;
@@ -28,16 +29,16 @@ std::string dtype_on(const hardware::Gpu& gpu, const FitWanted& wanted) {
   return hardware::supports_bf16(gpu) == hardware::Support::no ? "fp16" : "bf16";
 }
 
-plan::FitRange range_of(const FitModel& model, const FitWanted& wanted) {
+plan::FitRange range_of(const FitModel& model, const FitGpu& gpu, const FitWanted& wanted) {
   const std::int64_t positions = model.loaded.architecture.max_positions;
   const std::int64_t most = positions > 0 ? positions : kUnlimitedPositions;
-  return {std::min(wanted.least_tokens, most), most};
+  return {std::min(wanted.least_tokens, most), most, std::min(gpu.most, kMostTried)};
 }
 
 Expected<std::vector<FitChoice>> choose(FitModel& model, const FitGpu& gpu, const FitWanted& wanted,
                                         const Refused& refused) {
   return plan::choose_fits(
-      range_of(model, wanted), [&](const FitSetup& setup, std::int64_t tokens) -> Expected<std::int64_t> {
+      range_of(model, gpu, wanted), [&](const FitSetup& setup, std::int64_t tokens) -> Expected<std::int64_t> {
         const bool no = setup.cards > gpu.most || refused.count({setup.quantization, setup.cards}) > 0;
         if (no) return -1;
         return model.estimate->headroom(setup, tokens, gpu.card);
@@ -78,7 +79,7 @@ struct Confirmed {
 // The largest context near the estimate's that really fits; tokens 0: not even the least does.
 Expected<Confirmed> confirm(const FitModel& model, const FitGpu& gpu, const FitWanted& wanted, const FitChoice& choice,
                             const Files& files) {
-  const plan::FitRange range = range_of(model, wanted);
+  const plan::FitRange range = range_of(model, gpu, wanted);
   const std::int64_t step = std::max<std::int64_t>(1, range.least_tokens / kStepsToLeast);
   const std::int64_t most = std::max<std::int64_t>(1, range.most_tokens / step);
   const std::int64_t least = std::min(most, (range.least_tokens + step - 1) / step);

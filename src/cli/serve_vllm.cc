@@ -39,6 +39,19 @@ Expected<void> check_generates(const model::Architecture& architecture) {
               fmt::format("a model of this kind ({}) under vLLM is not in this version", architecture.family));
 }
 
+// Source of the least: docs.vllm.ai, Installation, requirements of CUDA.
+Expected<void> check_card(const hardware::Gpu* card) {
+  constexpr hardware::ComputeCapability kLeast{7, 0};
+  if (card == nullptr || card->id == "unnamed") return {};
+  if (card->vendor == "Apple")
+    return fail(ErrorCode::unsupported, "--gpu",
+                fmt::format("vLLM on {} is not in this version; name a card of another vendor", card->name));
+  if (!card->compute_capability || *card->compute_capability >= kLeast) return {};
+  return fail(ErrorCode::invalid_argument, "--gpu",
+              fmt::format("{} has compute capability {} and vLLM's kernels begin at {}; name a newer card", card->name,
+                          to_string(*card->compute_capability), to_string(kLeast)));
+}
+
 Expected<std::int64_t> gpu_count(const ChosenDevice& device, const vllm::Options& options) {
   if (device.named_count && *device.named_count < options.gpus()) {
     return fail(ErrorCode::invalid_argument, "--gpus",
@@ -80,6 +93,9 @@ void add_warnings(report::Prediction& out, const Asked& asked, std::int64_t gpus
                              {"version", vllm::to_string(options.version)},
                              {"known", vllm::to_string(vllm::kNewest)}}});
   }
+  const hardware::Gpu* card = asked.card();
+  if (card != nullptr && !card->vendor.empty() && card->vendor != "NVIDIA" && card->id != "unnamed")
+    out.warnings.push_back({Text::warn_engine_vendor, {{"gpu", card->name}}});
   if (gpus > options.gpus())
     out.warnings.push_back({Text::warn_gpus_unused, {{"unused", gpus - options.gpus()}, {"count", gpus}}});
   for (const std::string& name : asked.resolved.ignored_env)
@@ -127,6 +143,7 @@ Expected<report::Prediction> answer_vllm(const Arguments& arguments, const Files
   const hardware::Gpu* card = device->gpu ? &*device->gpu : nullptr;
   const std::vector<hardware::Gpu> kinds = card == nullptr ? std::vector<hardware::Gpu>{} : std::vector{*card};
   if (auto linked = check_interconnect(arguments, kinds); !linked) return tl::unexpected<Error>(linked.error());
+  if (auto runs = check_card(card); !runs) return tl::unexpected<Error>(runs.error());
   auto resolved = vllm::resolve(*flags, {loaded->architecture, loaded->config, card});
   if (!resolved) return tl::unexpected<Error>(resolved.error());
   auto quantisation = vllm_quantisation(arguments, *loaded, resolved->options);

@@ -1,5 +1,6 @@
 #include "plan/fit.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -18,7 +19,7 @@ class Chooser {
     const auto one = first_fit(1, 1);
     if (one) out.push_back(*one);
     if (!error_ && (!one || !one->setup.quantization.empty())) {
-      const auto several = first_fit(2, kMostCards);
+      const auto several = range_.most_cards > 1 ? first_fit(2, range_.most_cards) : std::nullopt;
       if (!one && several && several->setup.quantization.empty()) add_fewer(several->setup.cards, out);
       if (several) out.push_back(*several);
     }
@@ -28,9 +29,14 @@ class Chooser {
   }
 
  private:
+  // Twice as many, but the most that there are before more than those.
+  std::int64_t more_than(std::int64_t cards) const {
+    return cards < range_.most_cards ? std::min(2 * cards, range_.most_cards) : 2 * cards;
+  }
+
   // Fewer cards than the weights as they are need.
   void add_fewer(std::int64_t than, std::vector<FitChoice>& out) {
-    for (std::int64_t cards = 2; cards < than && !error_; cards *= 2) {
+    for (std::int64_t cards = 2; cards < than && !error_; cards = more_than(cards)) {
       for (const std::string_view quantization : kQuantizations) {
         if (quantization.empty()) continue;
         const FitSetup setup{quantization, cards};
@@ -45,7 +51,7 @@ class Chooser {
   // Fewer cards count less than more bits: all counts of cards are tried before the next quantisation.
   std::optional<FitChoice> first_fit(std::int64_t fewest, std::int64_t most) {
     for (const std::string_view quantization : kQuantizations) {
-      for (std::int64_t cards = fewest; cards <= most && !error_; cards *= 2) {
+      for (std::int64_t cards = fewest; cards <= most && !error_; cards = more_than(cards)) {
         const FitSetup setup{quantization, cards};
         const Largest context = largest(setup);
         if (context.size > 0) return FitChoice{setup, context};

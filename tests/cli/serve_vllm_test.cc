@@ -130,6 +130,18 @@ TEST(ServeVllm, RefusesInOneLine) {
   EXPECT_EQ(run("serve meta-llama/Llama-3.1-8B --engine vllm --gpu rtx-3090 --require-fit").status, 3);
 }
 
+TEST(ServeVllm, RunsOnCardsThatVllmRunsOn) {
+  const std::string question = "serve meta-llama/Llama-3.1-8B --engine vllm --gpu ";
+  for (const char* card : {"gtx-1080-ti", "m1-16gb"}) {
+    const auto refused = run(question + card);
+    EXPECT_EQ(refused.status, 2) << card;
+    EXPECT_EQ(refused.err.rfind("ullage: --gpu: ", 0), 0U) << refused.err;
+  }
+  EXPECT_EQ(run(question + "t4").status, 0);
+  const Json other = answer(question + "gaudi-2");
+  EXPECT_NE(other["warnings"].dump().find("measured on NVIDIA's cards"), std::string::npos);
+}
+
 TEST(ServeVllm, WarnsOfWhatItDoesNotKnow) {
   const Json said = answer("serve gpt2 --engine vllm --gpu 4xh100 --engine-version 0.99 --env HF_TOKEN=x");
   EXPECT_EQ(said["warnings"].size(), 3U);

@@ -131,6 +131,22 @@ TEST(Resolve, RefusesWhatVllmRefuses) {
   EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--cudagraph-capture-sizes");
 }
 
+// Sequences are shared out over copies of heads: eight heads on 16 GPUs are there twice.
+TEST(Resolve, SharesSequencesOutOverCopiesOfHeads) {
+  const Built llama = built(kLlama);
+  Flags flags;
+  flags.tensor_parallel_size = 8;
+  flags.decode_context_parallel_size = 8;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--decode-context-parallel-size");
+  flags.tensor_parallel_size = 16;
+  EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--decode-context-parallel-size");
+  flags.decode_context_parallel_size = 2;
+  EXPECT_TRUE(resolved(flags, "h100", llama));
+  flags = {};
+  flags.engine_version = "0.6.4,0.19.0";
+  EXPECT_EQ(resolved(flags, "h100", llama).error().code, ErrorCode::unsupported);
+}
+
 TEST(Resolve, ReadsLists) {
   Flags flags;
   flags.cudagraph_capture_sizes = "[1, 2,4]";

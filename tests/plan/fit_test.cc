@@ -64,6 +64,17 @@ TEST(Fit, NamesFewerCardsThatTakeQuantisedWeightsWhereOneDoesNot) {
   EXPECT_EQ(chosen[1].context.size, 23);  // 4 · 30 + 3 - 100
 }
 
+// Seven cards of 18 bytes hold 100 and ten tokens; six hold 108 bytes.
+TEST(Fit, TriesAsManyCardsAsThereAre) {
+  const auto seven = choose(18, {10, 50, 7});
+  ASSERT_FALSE(seven.empty());
+  EXPECT_EQ(seven.back().setup.quantization, "");
+  EXPECT_EQ(seven.back().setup.cards, 7);
+  const auto one = choose(72, {10, 50, 1});
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].setup.cards, 1);
+}
+
 TEST(Fit, MayBeImpossible) { EXPECT_TRUE(choose(2).empty()); }
 
 TEST(Fit, PassesOverWhatCannotBeRun) {

@@ -98,6 +98,8 @@ class Resolver {
 
   Expected<void> version() {
     if (!flags_.engine_version) return {};
+    if (flags_.engine_version->find(',') != std::string::npos)
+      return not_modelled("--engine-version", "comparing releases is not in this version; name one");
     const auto read = parse_version(*flags_.engine_version, "--engine-version");
     if (!read) return tl::unexpected<Error>(read.error());
     out_.options.version = *read;
@@ -165,10 +167,25 @@ class Resolver {
       return refuse("--pipeline-parallel-size",
                     fmt::format("{} stages for {} layers; take fewer", o.pipeline_parallel_size, arch.layer_count()));
     }
-    if (o.tensor_parallel_size % o.decode_context_parallel_size != 0) {
-      return refuse("--decode-context-parallel-size",
-                    fmt::format("{} does not divide the tensor-parallel size {}", o.decode_context_parallel_size,
-                                o.tensor_parallel_size));
+    return context_parallel();
+  }
+
+  // It shares a sequence out over GPUs that would otherwise hold copies of the same heads of keys and values.
+  // Source: vllm/config/model.py (verify_with_parallel_config).
+  Expected<void> context_parallel() const {
+    constexpr std::string_view kFlag = "--decode-context-parallel-size";
+    const std::int64_t tensor = out_.options.tensor_parallel_size;
+    const std::int64_t ranks = out_.options.decode_context_parallel_size;
+    if (ranks == 1) return {};
+    if (tensor % ranks != 0)
+      return refuse(kFlag, fmt::format("{} does not divide the tensor-parallel size {}", ranks, tensor));
+    for (const model::LayerKind& kind : given_.architecture.kinds) {
+      const std::int64_t heads = kind.attention.kv_heads;
+      if (heads <= 0 || kind.attention.latent.kv_rank > 0) continue;
+      if (tensor > heads && ranks <= tensor / heads) continue;
+      return refuse(kFlag, fmt::format("{} shares copies of the {} heads of keys and values, of which tensor-parallel "
+                                       "size {} makes {}; vLLM refuses it",
+                                       ranks, heads, tensor, std::max<std::int64_t>(1, tensor / heads)));
     }
     return {};
   }
