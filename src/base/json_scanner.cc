@@ -1,6 +1,7 @@
 #include "base/json_scanner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/bytes.h"
@@ -17,6 +18,22 @@ std::size_t find_special(std::string_view text, std::size_t at) {
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Eight decimal digits at once; false: not all of them are.
+bool read_eight_digits(const char* digits, std::uint64_t& value) {
+  if constexpr (std::endian::native != std::endian::little) return false;
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  std::uint64_t word = 0;
+  std::memcpy(&word, digits, sizeof word);
+  // A byte above '9' overflows into its top bit on the left, one below '0' on the right.
+  const bool all = (((word + kEach * (0x7F - '9')) | (word - kEach * '0')) & (kEach * 0x80)) == 0;
+  if (!all) return false;
+  word -= kEach * '0';
+  word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;  // the first digit is the lowest byte
+  word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFF;
+  value = (word * 10000 + (word >> 32)) & 0xFFFFFFFF;
+  return true;
+}
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -106,7 +123,7 @@ std::string_view JsonScanner::quoted() {
   // Nearly all texts are without escapes: the library's own search, twice, is the quickest way to know.
   const auto* const end = static_cast<const char*>(std::memchr(begin, '"', left));
   const std::size_t length = end == nullptr ? left : static_cast<std::size_t>(end - begin);
-  if (end != nullptr && std::memchr(begin, '\\', length) == nullptr) {
+  if (end != nullptr && (!has_escapes_ || std::memchr(begin, '\\', length) == nullptr)) {
     at_ += length + 1;
     return {begin, length};
   }
@@ -180,6 +197,8 @@ std::int64_t JsonScanner::whole() {
   const char* const fits = begin + std::min<std::size_t>(left, 18);
   const char* c = begin;
   std::uint64_t small = 0;
+  for (std::uint64_t eight = 0; fits - c >= 8 && read_eight_digits(c, eight); c += 8)
+    small = 100'000'000 * small + eight;
   for (unsigned digit = 0; c != fits && (digit = static_cast<unsigned char>(*c) - unsigned{'0'}) < 10; ++c)
     small = 10 * small + digit;
   auto out = static_cast<std::int64_t>(small);

@@ -24,7 +24,7 @@ namespace ullage {
 // Nothing is allocated but for texts with escapes. `text` must outlive the scanner.
 class JsonScanner {
  public:
-  explicit JsonScanner(std::string_view text) : text_(text) {}
+  explicit JsonScanner(std::string_view text) : text_(text), has_escapes_(text.find('\\') != text.npos) {}
 
   void enter_object() { enter('{'); }
   // Whether there is another member; its key is read, its value is next.
@@ -82,6 +82,7 @@ class JsonScanner {
   void skip_word();
 
   std::string_view text_;
+  bool has_escapes_ = false;  // somewhere: nearly no document has, which then need not be asked of each text
   std::size_t at_ = 0;
   bool failed_ = false;
   bool first_ = false;  // nothing of the innermost object or array has been read yet

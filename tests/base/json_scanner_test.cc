@@ -66,6 +66,26 @@ TEST(JsonScanner, ReadsListsAndPassesOverTheRest) {
   EXPECT_EQ(end, "x");
 }
 
+// Digits are read eight at once: whatever ends them, wherever it stands, the neighbours of the digits among them.
+TEST(JsonScanner, ReadsWholeNumbersOfEveryLength) {
+  const std::string digits = "9981726354019283746";
+  for (std::size_t length = 1; length <= digits.size(); ++length) {
+    for (const char end : {',', ':', '/', ' ', 'x', '\x7f', '\x80', '\xba', '\xff', '\0'}) {
+      const std::string number = digits.substr(0, length);
+      const std::string text = number + end + "1234567890";
+      JsonScanner scanner(text);
+      if (length == digits.size()) {  // beyond 2^63
+        scanner.whole();
+        EXPECT_TRUE(scanner.failed());
+        continue;
+      }
+      EXPECT_EQ(scanner.whole(), std::stoll(number)) << text;
+      EXPECT_EQ(scanner.at(), length) << text;
+      EXPECT_FALSE(scanner.failed()) << text;
+    }
+  }
+}
+
 TEST(JsonScanner, RefusesWhatIsNoJson) {
   for (const std::string text : {
            "",
