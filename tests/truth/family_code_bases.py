@@ -49,10 +49,15 @@ for version in ("0.4", "0.5"):
     litgpt("gemma-all", GEMMA, version, f"{EVERYWHERE} {BOTH}")
 
 
-def torchtune(name, model, args):
-    JOBS.append(Job(f"torchtune-{name}", model, f"--kernels cuda-traced --modules torchtune --modules-version 0.4 {args}"))
+def of_code(code, version, always=""):
+    """What adds a job of that code base."""
+    def add(name, model, args):
+        JOBS.append(Job(f"{code}-{name}", model, f"--kernels cuda-traced --modules {code} --modules-version {version} {always}{args}"))
+
+    return add
 
 
+torchtune = of_code("torchtune", "0.4")
 TIED = GROUPED | {"tie_word_embeddings": True}
 MOST = "--lora 8 --lora-targets q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
 torchtune("full", LLAMA, f"--precision bf16 {BOTH}")
@@ -78,12 +83,7 @@ torchtune("nf4", EVEN, f"--precision bf16 {BOTH} --loss chunked {MOST} --quantiz
 torchtune("nf4-recompute", EVEN | DEEP, f"--precision bf16 {BOTH} --loss chunked {MOST} --quantize-base nf4-dq {AWAY}")
 torchtune("nf4-some", EVEN, f"--precision fp32 {SHORT} --lora 4 --lora-targets q_proj,v_proj --quantize-base nf4-dq")
 
-
-def torchtitan(name, model, args):
-    args = f"--kernels cuda-traced --modules torchtitan --modules-version 0.2 --loss full {args}"
-    JOBS.append(Job(f"torchtitan-{name}", model, args))
-
-
+torchtitan = of_code("torchtitan", "0.2", "--loss full ")
 USUAL = "--optimizer-impl fused --clip-grad 1.0"
 torchtitan("amp", LLAMA, f"--precision amp-bf16 {BOTH} {USUAL}")
 torchtitan("amp-grouped-recompute", GROUPED, f"--precision amp-bf16 {BOTH} {USUAL} --recompute full")

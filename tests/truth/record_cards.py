@@ -12,14 +12,12 @@ import json
 
 import record_generate as one_card
 import torch
-import transformers
 from accelerate import dispatch_model, hooks
 from generate_jobs import CONFIGS, SPECIAL
 from storage_watch import StorageWatch, in_blocks
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import known_values
-from training_step import DTYPES, configuration
+from training_step import configuration
 
 JOBS = [
     ("llama", [0, 1], "--batch 2 --seq-len 40 --new-tokens 3 --dtype bf16"),
@@ -101,31 +99,15 @@ def record(name, layers, args):
 
     with FakeTensorMode(allow_non_fake_inputs=True):
         settings = configuration(config)
-        torch.tensor = known_values.make_tensor
-        with torch.device("cuda:0"):
-            model = transformers.AutoModelForCausalLM.from_config(settings, dtype=DTYPES[o.dtype],
-                                                                  attn_implementation=o.attention)
-        torch.tensor = known_values.tensor_of_numbers
-        model.eval()
+        model = one_card.built(settings, o, "cuda:0")
         model = dispatch_model(model, device_map(model, layers), skip_keys=model._skip_keys_device_placement)
         for tensor in [*model.parameters(), *model.buffers()]:
             watch.take_in(tensor)
         with watch:
-            ids = torch.randint(0, settings.vocab_size, (o.batch, o.seq_len), device="cuda:0")
-            attention = torch.ones(o.batch, o.seq_len, dtype=torch.long, device="cuda:0")
+            ids, attention = one_card.prompt(settings, o, "cuda:0")
             watch.restart()
             mark("before_prefill")
-            count = 0
-
-            def on_forward():
-                nonlocal count
-                count += 1
-                if count == 1:
-                    mark("after_prefill")
-                if count == o.new_tokens:
-                    mark("after_decode")
-
-            one_card.generate(model, ids, attention, o, on_forward)
+            one_card.generate(model, ids, attention, o, one_card.counter(o, mark))
     return {"model": config, "layers": layers, "args": args, **moments,
             "peak_blocks": [counts["peak_blocks"] for counts in watch.cards]}
 

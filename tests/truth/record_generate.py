@@ -76,6 +76,39 @@ def generate(model, ids, mask, o, on_forward):
     handle.remove()
 
 
+def built(config, o, device="cuda"):
+    """The model of a transformers configuration, on fake tensors."""
+    torch.tensor = known_values.make_tensor  # a model is built with numbers that nobody reads back
+    with torch.device(device):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.dtype], attn_implementation=o.attention)
+    torch.tensor = known_values.tensor_of_numbers
+    model.eval()
+    return model
+
+
+def prompt(config, o, device="cuda"):
+    """Tokens, and the mask that says that all of them count."""
+    ids = torch.randint(0, config.vocab_size, (o.batch, o.seq_len), device=device)
+    return ids, torch.ones(o.batch, o.seq_len, dtype=torch.long, device=device)
+
+
+def counter(o, mark):
+    """What is to be called at each forward pass: marks the first and the last of them."""
+    count = 0
+
+    def on_forward():
+        nonlocal count
+        count += 1
+        if count == 1:
+            mark("after_prefill")
+        if count == o.new_tokens:
+            mark("after_decode")
+        if count > o.new_tokens:
+            raise ValueError("the loop does not end")
+
+    return on_forward
+
+
 def record(job):
     lines, recording = [], False
     o = parse_options(job.args.split())
@@ -91,33 +124,16 @@ def record(job):
 
     with FakeTensorMode(allow_non_fake_inputs=True):
         config = configuration(job.model)
-        torch.tensor = known_values.make_tensor  # a model is built with numbers that nobody reads back
-        with torch.device("cuda"):
-            model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[o.dtype],
-                                                                  attn_implementation=o.attention)
-        torch.tensor = known_values.tensor_of_numbers
-        model.eval()
+        model = built(config, o)
         for tensor in [*model.parameters(), *model.buffers()]:
             watch.take_in(tensor)
         parameters, _ = held(model.parameters())
         with watch:
-            ids = torch.randint(0, config.vocab_size, (o.batch, o.seq_len), device="cuda")
-            attention = torch.ones(o.batch, o.seq_len, dtype=torch.long, device="cuda")
+            ids, attention = prompt(config, o)
             watch.restart_peak()
             mark("before_prefill")
-            recording, count = True, 0
-
-            def on_forward():
-                nonlocal count
-                count += 1
-                if count == 1:
-                    mark("after_prefill")
-                if count == o.new_tokens:
-                    mark("after_decode")
-                if count > o.new_tokens:
-                    raise ValueError("the loop does not end")
-
-            generate(model, ids, attention, o, on_forward)
+            recording = True
+            generate(model, ids, attention, o, counter(o, mark))
             mark("end")
     header = {"model": json.dumps(job.model), "args": job.args, "torch": torch.__version__,
               "transformers": transformers.__version__, "peak": watch.peak, "peak_blocks": watch.peak_blocks}
