@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "engines/pytorch/bound.h"
-#include "engines/pytorch/transformers_modules.h"
+#include "engines/pytorch/code_base_modules.h"
 
 namespace ullage::engines::pytorch {
 
@@ -23,11 +22,10 @@ void add_row_indices(model::Architecture& converted, const model::Tuning& tuning
 // The parameter of that name in a layer of that kind; empty: it has none.
 model::ParameterRef find_parameter(const model::LayerKind& kind, std::string_view name);
 
-class LitGptModules : public TransformersModules {
+class LitGptModules : public CodeBaseModules {
  public:
-  using TransformersModules::TransformersModules;
+  using CodeBaseModules::CodeBaseModules;
 
-  tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
   // The fused projection of queries, keys and values.
@@ -37,7 +35,6 @@ class LitGptModules : public TransformersModules {
   tensor::Tensor product(const model::Linear& module, tensor::Tensor x);
 
   const Choices& choices() const { return *options().code; }
-  const TrainOptions& step_options() const { return options(); }
 
  private:
   tensor::Tensor update_of(const Adapter& adapter, tensor::Tensor x);

@@ -164,10 +164,6 @@ Tensor feed_forward(LitGptModules& m, const model::Mlp& mlp, Tensor x_in) {
   return call([&](Tensor h) { return m.linear(mlp.down, std::move(h)); }, x);
 }
 
-Tensor normed(LitGptModules& m, const model::Norm& norm, Tensor x) {
-  return call([&](Tensor h) { return m.norm(norm, std::move(h)); }, std::move(x));
-}
-
 Tensor fed(LitGptModules& m, const LayerKind& layer, Tensor x) {
   return call([&](Tensor h) { return feed_forward(m, layer.mlp, std::move(h)); }, std::move(x));
 }
@@ -178,12 +174,12 @@ Tensor parallel_block(LitGptModules& m, const LayerKind& layer, Tensor x_in, Ten
   Tensor x = std::move(x_in);
   Tensor x_normed = std::move(normed_in);
   if (m.choices().order == BranchOrder::attention_first) {
-    const Tensor second = shares_norm(layer) ? x_normed : normed(m, layer.post_attention_norm, x);
+    const Tensor second = shares_norm(layer) ? x_normed : m.normed(layer.post_attention_norm, x);
     Tensor sum = t::add(x, attended);
     Tensor more = fed(m, layer, second);
     return t::add(std::move(sum), std::move(more));
   }
-  if (!shares_norm(layer)) x_normed = normed(m, layer.post_attention_norm, x);
+  if (!shares_norm(layer)) x_normed = m.normed(layer.post_attention_norm, x);
   if (m.choices().order == BranchOrder::attention_bound) {
     x = t::add(attended, x);
     Tensor more = fed(m, layer, x_normed);
@@ -199,18 +195,18 @@ Tensor serial_block(LitGptModules& m, const LayerKind& layer, Tensor x_in, Tenso
   Tensor x_normed = std::move(normed_in);
   x = t::add(attended, x);
   if (m.choices().order != BranchOrder::attention_bound) {
-    Tensor second = normed(m, layer.post_attention_norm, x);
+    Tensor second = m.normed(layer.post_attention_norm, x);
     Tensor more = fed(m, layer, std::move(second));
     return t::add(std::move(more), x);
   }
-  x_normed = normed(m, layer.post_attention_norm, x);
+  x_normed = m.normed(layer.post_attention_norm, x);
   Tensor more = fed(m, layer, x_normed);
   return t::add(std::move(more), x);
 }
 
 Tensor block(LitGptModules& m, const LayerKind& layer, Tensor x_in, const Tables& tables) {
   const Tensor x = std::move(x_in);
-  Tensor x_normed = normed(m, layer.input_norm, x);
+  Tensor x_normed = m.normed(layer.input_norm, x);
   const Tensor attended = call([&](Tensor h) { return attention(m, layer, std::move(h), tables); }, x_normed);
   return layer.parallel ? parallel_block(m, layer, x, std::move(x_normed), attended)
                         : serial_block(m, layer, x, std::move(x_normed), attended);
@@ -236,7 +232,7 @@ std::vector<Tensor> decoder(LitGptModules& m, const model::Architecture& arch, T
     x = m.layer(
         i, [&m, &layer, tables](Tensor h, Tensor) { return block(m, layer, std::move(h), tables); }, x, {}, nullptr);
   }
-  x = normed(m, arch.final_norm, x);
+  x = m.normed(arch.final_norm, x);
   const auto head = [&](Tensor h) { return m.linear(arch.head, std::move(h)); };
   if (!chunks_head(m.step_options())) {
     std::vector<Tensor> whole;

@@ -54,11 +54,6 @@ Tensor rms_norm(const Choices& choices, Tensor x_in, Tensor weight_in, bool one_
 
 }  // namespace
 
-Tensor LitGptModules::embedding(const model::Embedding& module, Tensor ids) {
-  const t::Scope named(context(), scope(module.weight));
-  return t::embedding(parameter(module.weight), std::move(ids));
-}
-
 Tensor LitGptModules::norm(const model::Norm& module, Tensor x) {
   const t::Scope named(context(), scope(module.weight));
   if (module.kind == model::NormKind::layer)

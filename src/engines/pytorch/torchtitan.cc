@@ -18,25 +18,12 @@ using model::Dimension;
 using model::LayerKind;
 using t::Tensor;
 
-Tensor TorchtitanModules::embedding(const model::Embedding& module, Tensor ids) {
-  const t::Scope named(context(), scope(module.weight));
-  return t::embedding(parameter(module.weight), std::move(ids));
-}
-
 Tensor TorchtitanModules::norm(const model::Norm& module, Tensor x) {
   const t::Scope named(context(), scope(module.weight));
   return t::rms_norm(std::move(x), parameter(module.weight));
 }
 
 namespace {
-
-Tensor project(TorchtitanModules& m, const model::Linear& linear, Tensor x) {
-  return call([&](Tensor h) { return m.linear(linear, std::move(h)); }, std::move(x));
-}
-
-Tensor normed(TorchtitanModules& m, const model::Norm& norm, const Tensor& x) {
-  return call([&](Tensor h) { return m.norm(norm, std::move(h)); }, x);
-}
 
 // x [batch, seq, heads, dim]: neighbouring dimensions as complex numbers.
 Tensor as_complex(const Tensor& x) {
@@ -68,9 +55,9 @@ void rotate(Tensor& query, Tensor& key, const Tensor& table) {
 Tensor attention(TorchtitanModules& m, const model::Attention& a, Tensor x_in, const Tensor& table) {
   const Tensor x = std::move(x_in);
   const t::Dims heads{x.size(0), x.size(1), -1, a.head_dim};
-  Tensor query = project(m, a.q, x);
-  Tensor key = project(m, a.k, x);
-  Tensor value = project(m, a.v, x);
+  Tensor query = m.project(a.q, x);
+  Tensor key = m.project(a.k, x);
+  Tensor value = m.project(a.v, x);
   query = t::view(std::move(query), heads);
   key = t::view(std::move(key), heads);
   value = t::view(std::move(value), heads);
@@ -86,28 +73,28 @@ Tensor attention(TorchtitanModules& m, const model::Attention& a, Tensor x_in, c
     output = t::contiguous(std::move(output));
     output = t::view(std::move(output), {x.size(0), x.size(1), -1});
   }
-  return project(m, a.o, output);
+  return m.project(a.o, output);
 }
 
 Tensor feed_forward(TorchtitanModules& m, const model::Mlp& mlp, Tensor x_in) {
   const Tensor x = std::move(x_in);
-  Tensor gate = project(m, mlp.gate, x);
+  Tensor gate = m.project(mlp.gate, x);
   gate = m.activation(mlp.activation, std::move(gate));
-  Tensor up = project(m, mlp.up, x);
+  Tensor up = m.project(mlp.up, x);
   Tensor product = t::mul(std::move(gate), std::move(up));
-  return project(m, mlp.down, std::move(product));
+  return m.project(mlp.down, std::move(product));
 }
 
 Tensor layer(TorchtitanModules& m, const LayerKind& kind, Tensor x_in, const Tensor& table) {
   const Tensor x = std::move(x_in);
   Tensor h;
   {
-    Tensor first = normed(m, kind.input_norm, x);
+    Tensor first = m.normed(kind.input_norm, x);
     Tensor attended =
         call([&](Tensor n) { return attention(m, kind.attention, std::move(n), table); }, std::move(first));
     h = t::add(x, std::move(attended));
   }
-  Tensor second = normed(m, kind.post_attention_norm, h);
+  Tensor second = m.normed(kind.post_attention_norm, h);
   Tensor fed = call([&](Tensor n) { return feed_forward(m, kind.mlp, std::move(n)); }, std::move(second));
   return t::add(h, std::move(fed));
 }
@@ -121,8 +108,8 @@ Tensor decoder(TorchtitanModules& m, const Architecture& arch, Tensor ids_in) {
     h = m.layer(
         i, [&m, &kind, table](Tensor x, Tensor) { return layer(m, kind, std::move(x), table); }, h, {}, nullptr);
   }
-  h = normed(m, arch.final_norm, h);
-  return project(m, arch.head, h);
+  h = m.normed(arch.final_norm, h);
+  return m.project(arch.head, h);
 }
 
 // cross_entropy_loss; a sum takes what a mean does.

@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "engines/pytorch/bound.h"
-#include "engines/pytorch/transformers_modules.h"
+#include "engines/pytorch/code_base_modules.h"
 
 namespace ullage::engines::pytorch {
 
@@ -13,11 +12,10 @@ namespace ullage::engines::pytorch {
 Expected<model::Architecture> torchtitan_architecture(const model::Architecture& architecture,
                                                       const TrainOptions& options);
 
-class TorchtitanModules : public TransformersModules {
+class TorchtitanModules : public CodeBaseModules {
  public:
-  using TransformersModules::TransformersModules;
+  using CodeBaseModules::CodeBaseModules;
 
-  tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
 
   tensor::Autocast autocast() const {

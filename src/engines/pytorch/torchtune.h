@@ -2,8 +2,7 @@
 // recipes.
 #pragma once
 
-#include "engines/pytorch/bound.h"
-#include "engines/pytorch/transformers_modules.h"
+#include "engines/pytorch/code_base_modules.h"
 #include "tensor/compiled.h"
 
 namespace ullage::engines::pytorch {
@@ -17,19 +16,16 @@ Expected<model::Architecture> torchtune_architecture(const model::Architecture& 
 // the output projection and the feed-forward.
 Expected<model::Tuning> torchtune_tuning(const model::Tuning& tuning);
 
-class TorchtuneModules : public TransformersModules {
+class TorchtuneModules : public CodeBaseModules {
  public:
-  using TransformersModules::TransformersModules;
+  using CodeBaseModules::CodeBaseModules;
 
-  tensor::Tensor embedding(const model::Embedding& module, tensor::Tensor ids) override;
   tensor::Tensor linear(const model::Linear& module, tensor::Tensor x) override;
   tensor::Tensor norm(const model::Norm& module, tensor::Tensor x) override;
   // Without an adapter.
   tensor::Tensor base_product(const model::Linear& module, tensor::Tensor x);
   // In a compiled layer; the adapter has a handle of its own.
   tensor::CompiledProduct compiled_linear(const model::Linear& module, tensor::Tensor x, tensor::Tensor for_adapter);
-
-  const TrainOptions& step_options() const { return options(); }
 };
 
 // One layer under compile=True; `cache` is the table of rotations.

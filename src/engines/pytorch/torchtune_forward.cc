@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::int64_t kChunks = 8;  // CEWithChunkedOutputLoss' num_output_chunks
 
-Tensor project(TorchtuneModules& m, const model::Linear& linear, const Tensor& x) {
-  return call([&](Tensor h) { return m.linear(linear, std::move(h)); }, x);
-}
-
 // One component of the pairs times one of the turns.
 Tensor component(const Tensor& pairs, int x, const Tensor& turns, int turn) {
   const Tensor value = t::select(pairs, -1, x);
@@ -62,12 +58,12 @@ Tensor attention(TorchtuneModules& m, const model::Attention& a, Tensor x_in, co
   const Tensor x = std::move(x_in);
   const std::int64_t batch = x.size(0);
   const std::int64_t seq = x.size(1);
-  Tensor query = project(m, a.q, x);
+  Tensor query = m.project(a.q, x);
   query = t::view(std::move(query), {batch, seq, a.heads, a.head_dim});
   query = call([&](Tensor h) { return apply_rope(std::move(h), cache); }, query);
   query = t::transpose(std::move(query), 1, 2);
-  Tensor key = project(m, a.k, x);
-  Tensor value = project(m, a.v, x);
+  Tensor key = m.project(a.k, x);
+  Tensor value = m.project(a.v, x);
   key = t::view(std::move(key), {batch, seq, -1, a.head_dim});
   value = t::view(std::move(value), {batch, seq, -1, a.head_dim});
   key = call([&](Tensor h) { return apply_rope(std::move(h), cache); }, key);
@@ -84,34 +80,30 @@ Tensor attention(TorchtuneModules& m, const model::Attention& a, Tensor x_in, co
     turned = t::contiguous(std::move(turned));
     output = t::view(std::move(turned), {batch, seq, -1});
   }
-  return project(m, a.o, output);
+  return m.project(a.o, output);
 }
 
 Tensor feed_forward(TorchtuneModules& m, const model::Mlp& mlp, Tensor x_in) {
   const Tensor x = std::move(x_in);
   Tensor h;
   {
-    Tensor gate = project(m, mlp.gate, x);
+    Tensor gate = m.project(mlp.gate, x);
     h = call([&](Tensor g) { return m.activation(mlp.activation, std::move(g)); }, std::move(gate));
   }
   {
-    Tensor up = project(m, mlp.up, x);
+    Tensor up = m.project(mlp.up, x);
     h = t::mul(h, std::move(up));
   }
-  return project(m, mlp.down, h);
-}
-
-Tensor normed(TorchtuneModules& m, const model::Norm& norm, const Tensor& x) {
-  return call([&](Tensor h) { return m.norm(norm, std::move(h)); }, x);
+  return m.project(mlp.down, h);
 }
 
 Tensor layer(TorchtuneModules& m, const LayerKind& kind, Tensor x_in, const Tensor& cache) {
   if (m.step_options().compile) return torchtune_compiled_layer(m, kind, std::move(x_in), cache);
   const Tensor x = std::move(x_in);
-  Tensor h = normed(m, kind.input_norm, x);
+  Tensor h = m.normed(kind.input_norm, x);
   const Tensor attended = call([&](Tensor n) { return attention(m, kind.attention, std::move(n), cache); }, h);
   h = t::add(attended, x);
-  Tensor second = normed(m, kind.post_attention_norm, h);
+  Tensor second = m.normed(kind.post_attention_norm, h);
   const Tensor fed = call([&](Tensor n) { return feed_forward(m, kind.mlp, std::move(n)); }, std::move(second));
   return t::add(h, fed);
 }
@@ -121,7 +113,7 @@ std::int64_t chunk_of(std::int64_t tokens) { return (tokens + kChunks - 1) / kCh
 // What the head saves stays on the card (get_act_offloading_ctx_manager).
 Tensor head(TorchtuneModules& m, const model::Architecture& arch, const Tensor& h) {
   const t::Restore<bool> offloading(m.context().offloading, false);
-  return project(m, arch.head, h);
+  return m.project(arch.head, h);
 }
 
 std::vector<Tensor> decoder(TorchtuneModules& m, const model::Architecture& arch, Tensor ids_in) {
@@ -134,7 +126,7 @@ std::vector<Tensor> decoder(TorchtuneModules& m, const model::Architecture& arch
     h = m.layer(
         i, [&m, &kind, cache](Tensor x, Tensor) { return layer(m, kind, std::move(x), cache); }, h, {}, nullptr);
   }
-  h = normed(m, arch.final_norm, h);
+  h = m.normed(arch.final_norm, h);
   std::vector<Tensor> logits;
   if (m.step_options().loss != Loss::chunked) {
     Tensor whole = head(m, arch, h);

@@ -17,11 +17,6 @@ using model::call;
 using model::Dimension;
 using t::Tensor;
 
-Tensor TorchtuneModules::embedding(const model::Embedding& module, Tensor ids) {
-  const t::Scope named(context(), scope(module.weight));
-  return t::embedding(parameter(module.weight), std::move(ids));
-}
-
 // RMSNorm.forward.
 Tensor TorchtuneModules::norm(const model::Norm& module, Tensor x_in) {
   const Tensor x = std::move(x_in);
