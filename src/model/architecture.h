@@ -273,6 +273,7 @@ struct Architecture {
   Linear head;
   bool normalized_head = false;  // its rows are scaled to length one in every step
   LogitForm logits = LogitForm::plain;
+  bool balances_experts = false;  // the routers' load-balancing loss is added (output_router_logits)
   Rotary rotary;
   Rotary local_rotary;               // of layers with a window; dim 0: they share the other
   bool masks_know_positions = true;  // the functions that make masks are given the positions

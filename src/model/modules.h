@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "model/architecture.h"
 #include "tensor/ops.h"
@@ -101,6 +102,14 @@ class Modules {
   // Keeps a tensor beyond the forward pass, in place of the one before.
   virtual void remember(Tensor tensor) = 0;
 
+  // What a layer's router gave, [tokens, experts]: kept where somebody collects it (families/router_loss.h). A layer
+  // that runs again for the backward pass adds nothing.
+  void keep_router_logits(const Tensor& logits) {
+    if (router_logits_ != nullptr) router_logits_->push_back(logits);
+  }
+  // Collects into the given list, or nowhere; gives back where it went before.
+  std::vector<Tensor>* collect_router_logits(std::vector<Tensor>* into) { return std::exchange(router_logits_, into); }
+
   // Whether layers are checkpointed.
   virtual bool checkpoints() const = 0;
   // Runs one layer, checkpointed where the set-up says so.
@@ -121,6 +130,9 @@ class Modules {
   virtual Tensor batch_norm2d(const BatchNorm2d& module, Tensor x) = 0;
   // Mean cross entropy; logits [batch, classes], labels [batch].
   virtual Tensor classification_loss(Tensor logits, Tensor labels) = 0;
+
+ private:
+  std::vector<Tensor>* router_logits_ = nullptr;
 };
 
 // One image for each sequence, all of one size.
@@ -144,6 +156,8 @@ struct Output {
   Tensor loss;
   Tensor logits;
   Tensor encoder_hidden;  // of an encoder-decoder; of a tower, what was put among the text
+  Tensor balance;         // the load-balancing loss, where there is one, and what it was made of
+  std::vector<Tensor> router_logits;
 };
 
 }  // namespace ullage::model

@@ -85,3 +85,20 @@ add("phimoe-jitter-bf16", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, STAN
 add("phimoe-jitter-bf16-full", {**MODELS["phimoe"], "input_jitter_noise": 0.01}, EXTRA["bf16-full"])
 add("mixtral-jitter-bf16", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, STANDARD["bf16"])
 add("mixtral-jitter-bf16-full", {**MODELS["mixtral"], "router_jitter_noise": 0.01}, EXTRA["bf16-full"])
+
+# The load-balancing loss of all routers. Granite's class collects no logits and so fails with it (5.12.1).
+BALANCED = {"bf16": STANDARD["bf16"], "bf16-full": EXTRA["bf16-full"], "bf16-reentrant": STANDARD["bf16-reentrant"]}
+BALANCED_UNDER_AUTOCAST = {kind: STANDARD[kind] for kind in ("amp-bf16", "amp-bf16-full")}
+for name in ("mixtral", "qwen2-moe", "qwen3-moe", "phimoe", "olmoe", "minimax-m2", "gpt-oss"):
+    config = {**MODELS[name], "output_router_logits": True, "num_hidden_layers": 4}
+    eager = " --attention eager" if name in SDPA_REFUSED else ""
+    for kind, args in BALANCED.items():
+        add(f"{name}-balanced-{kind}", config, args + eager)
+    for kind, args in BALANCED_UNDER_AUTOCAST.items():
+        add(f"{name}-balanced-{kind}", {**config, "experts_implementation": "batched_mm"}, args + eager)
+BALANCED_MIXTRAL = {**MODELS["mixtral"], "output_router_logits": True, "experts_implementation": "batched_mm"}
+add("mixtral-balanced-accumulate", BALANCED_MIXTRAL, "--micro-batch 2 --seq-len 48 --precision bf16 --grad-accum 2")
+add("mixtral-balanced-forward", BALANCED_MIXTRAL, "--micro-batch 2 --seq-len 48 --precision bf16 --step forward --optimizer none")
+add("mixtral-balanced-loss-none", BALANCED_MIXTRAL, "--micro-batch 2 --seq-len 48 --precision bf16 --loss none")
+add("mixtral-balanced-trainer", BALANCED_MIXTRAL, "--trainer hf --micro-batch 2 --seq-len 48 --precision amp-bf16 "
+    "--optimizer-impl fused --clip-grad 1.0")

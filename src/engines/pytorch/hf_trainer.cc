@@ -29,8 +29,10 @@ void HfTrainer::convert(model::Output& out) const {
   if (!options_.autocast) return;
   const model::Output given = std::exchange(out, {});
   out.loss = t::to(given.loss, DType::f32);
+  if (given.balance) out.balance = t::to(given.balance, DType::f32);
   out.logits = t::to(given.logits, DType::f32);
   if (given.encoder_hidden) out.encoder_hidden = t::to(given.encoder_hidden, DType::f32);
+  for (const Tensor& logits : given.router_logits) out.router_logits.push_back(t::to(logits, DType::f32));
 }
 
 // compute_loss multiplies by the number of processes in place where the targets were counted; else the loss is divided

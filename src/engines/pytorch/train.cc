@@ -214,14 +214,12 @@ class TrainStep {
     {
       const t::AutocastRegion autocast(context_, autocast_of(options_));
       out = run_model(batch);
-      hold(out.logits);
-      if (out.encoder_hidden) hold(out.encoder_hidden);
+      hold_all(out);
       loss = options_.loss == Loss::none ? t::sum_all(out.logits) : out.loss;
     }
     if (trainer_) {
       trainer_.convert(out);
-      hold(out.logits);
-      if (out.encoder_hidden) hold(out.encoder_hidden);
+      hold_all(out);
       loss = out.loss;
     }
     for (const KeyValue& layer : modules_.past()) {
@@ -239,6 +237,12 @@ class TrainStep {
     if (tensor.storage().component == memory::Component::temporaries) {
       context_.retag(tensor.storage(), memory::Component::activations);
     }
+  }
+
+  void hold_all(const model::Output& out) {
+    hold(out.logits);
+    if (out.encoder_hidden) hold(out.encoder_hidden);
+    for (const Tensor& logits : out.router_logits) hold(logits);
   }
 
   // Another code base's loop keeps what it has bound; backward starts at a share of the loss.
@@ -404,7 +408,9 @@ Expected<TrainRun> run_train_step(const model::Architecture& architecture, const
   const auto run = [&](const model::Architecture& a) { return TrainStep(a, *family, *plan, options, lent).run(); };
   // The table of a prefix is as wide as there are layers; what leaves for the host goes several layers later, further
   // than repeated stretches may reach back.
-  if (splice && options.tuning.tuner != model::Tuner::prefix && !options.offload_activations) {
+  // The load-balancing loss joins what all layers' routers gave.
+  const bool joins_layers = options.tuning.tuner == model::Tuner::prefix || architecture.balances_experts;
+  if (splice && !joins_layers && !options.offload_activations) {
     if (auto spliced = run_spliced(architecture, *plan, run, lent)) return *std::move(spliced);
   }
   return whole(run(architecture));

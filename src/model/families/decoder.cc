@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/families/causal_lm.h"
+#include "model/families/router_loss.h"
 
 namespace ullage::model {
 namespace {
@@ -152,6 +153,7 @@ Architecture decoder(const DecoderConfig& c, std::string_view family, NormKind f
   if (c.tied) arch.parameters[static_cast<std::size_t>(arch.head.weight.index)].tied_to = arch.embedding.weight.index;
   arch.rotary = c.rotary;
   arch.buffers = rotary_buffers(c.rotary);
+  arch.balances_experts = c.mixture.balances;
   return arch;
 }
 
@@ -285,11 +287,16 @@ Tensor finish_logits(LogitForm form, Tensor logits) {
 }  // namespace
 
 Output forward_decoder(Modules& m, const Architecture& arch, Batch batch, LayerFunction layer) {
-  const Tensor hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids), layer); }, batch.inputs);
   Output out;
+  Tensor hidden;
+  {
+    const CollectedRouterLogits collected(m, arch.balances_experts ? &out.router_logits : nullptr);
+    hidden = call([&](Tensor ids) { return body(m, arch, std::move(ids), layer); }, batch.inputs);
+  }
   out.logits = call([&](Tensor x) { return m.linear(arch.head, x); }, kept_tokens(hidden, batch));
   out.logits = finish_logits(arch.logits, std::move(out.logits));
   if (batch.labels) out.loss = m.causal_lm_loss(out.logits, batch.labels);
+  if (arch.balances_experts) add_balance(arch, out);
   return out;
 }
 

@@ -30,6 +30,7 @@ struct MixtureConfig {
   std::int64_t top_groups = 0;
   bool normalizes = false;
   bool jitters = false;
+  bool balances = false;  // as in Architecture
   ExpertsRun run = ExpertsRun::grouped;
 };
 

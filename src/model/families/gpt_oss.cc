@@ -25,6 +25,7 @@ Routed block(Modules& m, const Mixture& mixture, Tensor hidden) {
   const tensor::Dims sizes = hidden.sizes();
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route(m, mixture, x); }, hidden);
+  m.keep_router_logits(routing.logits);
   hidden = run_experts(m, mixture, hidden, routing.chosen, routing.weights);
   hidden = tensor::reshape(hidden, sizes);
   return {std::move(hidden), routing.weights};
@@ -91,7 +92,7 @@ Expected<Architecture> build_gpt_oss(const JsonObject& config) {
   c.mixture.top_k = fields.integer("num_experts_per_tok", 4, kMaxExperts);
   c.mixture.intermediate = c.intermediate;
   c.mixture.run = read_experts_run(fields);
-  refuse_router_loss(fields);
+  read_router_loss(fields, c.mixture);
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c)).map([](const DecoderConfig& read) {
     Architecture arch = decoder(read, "gpt_oss", NormKind::rms_cast_last, kind);

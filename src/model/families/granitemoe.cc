@@ -113,7 +113,7 @@ Expected<DecoderConfig> read(const JsonObject& config) {
   c.mixture.top_k = fields.optional_integer("num_experts_per_tok", 2, kMaxExperts);
   c.mixture.intermediate = c.intermediate;
   c.mixture.run = ExpertsRun::one_by_one;
-  refuse_router_loss(fields);
+  refuse_router_loss(fields, "transformers' class hands its routers' logits to nobody, and fails without them");
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c));
 }

@@ -25,6 +25,7 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   if (layer.mixture.jitters) jitter(m, hidden);
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route(m, layer.mixture, x); }, hidden);
+  m.keep_router_logits(routing.logits);
   hidden = run_experts(m, layer.mixture, hidden, routing.chosen, routing.weights);
   return tensor::reshape(hidden, sizes);
 }
@@ -56,7 +57,7 @@ Expected<DecoderConfig> read(const JsonObject& config) {
   c.mixture.top_k = fields.integer("num_experts_per_tok", 2, kMaxExperts);
   c.mixture.intermediate = c.intermediate;
   c.mixture.run = read_experts_run(fields);
-  refuse_router_loss(fields);
+  read_router_loss(fields, c.mixture);
   c.mixture.jitters = fields.number("router_jitter_noise", 0) > 0;
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c));

@@ -3,6 +3,11 @@
 #include <fmt/core.h>
 
 namespace ullage::model {
+namespace {
+
+constexpr std::string_view kRouterLoss = "output_router_logits";
+
+}  // namespace
 
 ExpertsRun read_experts_run(Fields& fields) {
   constexpr std::string_view kKey = "experts_implementation";
@@ -15,10 +20,10 @@ ExpertsRun read_experts_run(Fields& fields) {
   return ExpertsRun::grouped;
 }
 
-void refuse_router_loss(Fields& fields) {
-  if (fields.boolean("output_router_logits", false)) {
-    fields.reject("output_router_logits", "the load-balancing loss is not modelled; set it to false");
-  }
+void read_router_loss(Fields& fields, MixtureConfig& c) { c.balances = fields.boolean(kRouterLoss, false); }
+
+void refuse_router_loss(Fields& fields, std::string_view reason) {
+  if (fields.boolean(kRouterLoss, false)) fields.reject(kRouterLoss, fmt::format("{}; set it to false", reason));
 }
 
 void check_mixture(Fields& fields, const MixtureConfig& c, std::string_view top_k_key) {

@@ -10,8 +10,10 @@ namespace ullage::model {
 // experts_implementation: grouped_mm unless it says otherwise.
 ExpertsRun read_experts_run(Fields& fields);
 
-// Rejects the load-balancing loss, which is not modelled.
-void refuse_router_loss(Fields& fields);
+// output_router_logits: the load-balancing loss is part of the loss.
+void read_router_loss(Fields& fields, MixtureConfig& c);
+// Rejects it, with the reason.
+void refuse_router_loss(Fields& fields, std::string_view reason);
 
 // Rejects more experts for a token than there are.
 void check_mixture(Fields& fields, const MixtureConfig& c, std::string_view top_k_key);

@@ -11,6 +11,7 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   const tensor::Dims sizes = hidden.sizes();
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route_by_softmax(m, layer.mixture, x); }, hidden);
+  m.keep_router_logits(routing.logits);
   const Tensor out = run_experts(m, layer.mixture, hidden, routing.chosen, routing.weights);
   return tensor::reshape(out, sizes);
 }
@@ -44,7 +45,7 @@ Expected<DecoderConfig> read(const JsonObject& config) {
   c.mixture.intermediate = c.intermediate;
   c.mixture.normalizes = fields.boolean("norm_topk_prob", false);
   c.mixture.run = read_experts_run(fields);
-  refuse_router_loss(fields);
+  read_router_loss(fields, c.mixture);
   check_mixture(fields, c.mixture, "num_experts_per_tok");
   return finish(fields, std::move(c));
 }

@@ -114,6 +114,7 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   }
   hidden = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route(m, layer.mixture, x); }, hidden);
+  m.keep_router_logits(routing.logits);
   const Tensor out = run_experts(m, layer.mixture, hidden, routing.chosen, routing.weights);
   return tensor::reshape(out, sizes);
 }
@@ -138,7 +139,7 @@ void read_mixture(Fields& fields, DecoderConfig& c) {
   if (c.mixture.top_k != 2) {
     fields.reject(kTopK, fmt::format("{}, but the model's mixer always chooses 2; set it to 2", c.mixture.top_k));
   }
-  refuse_router_loss(fields);
+  read_router_loss(fields, c.mixture);
   // router_jitter_noise is only a threshold here.
   c.mixture.jitters = fields.number("input_jitter_noise", 0) > 0;
   check_mixture(fields, c.mixture, kTopK);

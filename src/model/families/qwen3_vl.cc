@@ -2,6 +2,7 @@
 // models are Qwen3's but for their positions.
 #include "model/families/qwen3_vl.h"
 
+#include "model/families/moe.h"
 #include "model/families/qwen.h"
 #include "model/families/qwen_images.h"
 #include "model/families/qwen_moe.h"
@@ -36,6 +37,7 @@ DecoderConfig read_sparse_text(Fields& fields) {
   c.rotary = read_rotary(fields, c.head_dim, c.max_positions);
   c.rotary.form = RotaryForm::interleaved;
   read_qwen_mixture(fields, c, {.experts = 60, .top_k = 4, .intermediate = 1408});
+  refuse_router_loss(fields, "the load-balancing loss of a vision-language model is not modelled");
   c.mixture.normalizes = true;  // its router has no choice
   return c;
 }

@@ -20,6 +20,7 @@ Tensor shared_block(Modules& m, const LayerKind& layer, Tensor hidden) {
   const Tensor tokens = tokens_of(hidden);
   Tensor shared = call([&](Tensor x) { return m.mlp(mixture.shared, x); }, tokens);
   const Routing routing = call([&](Tensor x) { return route_by_softmax(m, mixture, x); }, tokens);
+  m.keep_router_logits(routing.logits);
   Tensor out = run_experts(m, mixture, tokens, routing.chosen, routing.weights);
   {
     Tensor gate = call([&](Tensor x) { return m.linear(mixture.shared_gate, x); }, tokens);
@@ -53,6 +54,7 @@ Tensor block(Modules& m, const LayerKind& layer, Tensor hidden) {
   const tensor::Dims sizes = hidden.sizes();
   const Tensor tokens = tokens_of(hidden);
   const Routing routing = call([&](Tensor x) { return route_by_softmax(m, layer.mixture, x); }, tokens);
+  m.keep_router_logits(routing.logits);
   const Tensor out = run_experts(m, layer.mixture, tokens, routing.chosen, routing.weights);
   return tensor::reshape(out, sizes);
 }
@@ -107,7 +109,7 @@ void read_qwen_mixture(Fields& fields, DecoderConfig& c, const MixtureConfig& de
   c.mixture.intermediate = fields.integer("moe_intermediate_size", defaults.intermediate, kMaxWidth);
   c.mixture.normalizes = fields.boolean("norm_topk_prob", false);
   c.mixture.run = read_experts_run(fields);
-  refuse_router_loss(fields);
+  read_router_loss(fields, c.mixture);
   check_mixture(fields, c.mixture, "num_experts_per_tok");
 }
 
