@@ -32,7 +32,7 @@ Expected<void> check_known(const Arguments& arguments, std::string_view code) {
   if (tuner == "dora" || tuner == "lora-fa")
     return fail(ErrorCode::unsupported, "--tuner",
                 fmt::format("{} is not in this version with --modules {}", tuner, code));
-  if (arguments.text("--attention", "sdpa") != "sdpa")
+  if (code != "llm-foundry" && arguments.text("--attention", "sdpa") != "sdpa")
     return fail(ErrorCode::invalid_argument, "--attention", fmt::format("{} has sdpa alone; leave it out", code));
   const std::string loss = arguments.text("--loss", "full");
   if (loss != "full" && loss != "chunked")
@@ -55,6 +55,31 @@ Expected<void> check_torchtitan(const Arguments& arguments) {
                 "torchtitan has fp32, amp-bf16 (weights in fp32) and bf16 (autocast over weights in bf16)");
   if (arguments.text("--loss", "full") != "full")
     return fail(ErrorCode::unsupported, "--loss", "torchtitan 0.2 has the full loss alone; leave it out");
+  return {};
+}
+
+// Its MPT on one device: weights in fp32 under autocast in bf16, flash-attn's kernels, all weights trained.
+Expected<void> check_llm_foundry(const Arguments& arguments) {
+  for (const std::string_view option : {"--lora", "--lora-targets", "--lora-dropout", "--tuner", "--quantize-base"}) {
+    if (arguments.has(option)) return not_in_this_version(std::string(option), "with --modules llm-foundry");
+  }
+  if (arguments.text("--precision", "amp-bf16") != "amp-bf16")
+    return fail(ErrorCode::unsupported, "--precision",
+                "llm-foundry's amp_bf16 alone is in this version: weights in fp32 under autocast; use amp-bf16");
+  if (arguments.text("--attention", "flash") != "flash")
+    return fail(ErrorCode::unsupported, "--attention",
+                "llm-foundry's attn_impl flash alone is in this version; leave it out");
+  if (arguments.text("--loss", "full") != "full")
+    return fail(ErrorCode::unsupported, "--loss", "llm-foundry has one loss, of all logits at once; leave it out");
+  const std::string optimizer = arguments.text("--optimizer", "adamw");
+  if (optimizer != "adamw" && optimizer != "lion" && optimizer != "none")
+    return fail(ErrorCode::unsupported, "--optimizer",
+                "llm-foundry's decoupled AdamW and Lion are in this version; use adamw, lion or none");
+  if (arguments.has("--optimizer-in-backward"))
+    return fail(ErrorCode::invalid_argument, "--optimizer-in-backward", "Composer has no such loop; leave it out");
+  if (arguments.text("--optimizer-impl", "loop") != "loop")
+    return fail(ErrorCode::invalid_argument, "--optimizer-impl",
+                "llm-foundry's optimizers take one parameter after the other; leave it out");
   return {};
 }
 
@@ -85,6 +110,9 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
   }
   if (found->code == engines::pytorch::CodeBase::torchtitan) {
     if (auto known = check_torchtitan(arguments); !known) return tl::unexpected<Error>(known.error());
+  }
+  if (found->code == engines::pytorch::CodeBase::llm_foundry) {
+    if (auto known = check_llm_foundry(arguments); !known) return tl::unexpected<Error>(known.error());
   }
   if (found->code != engines::pytorch::CodeBase::torchtune) {
     if (arguments.has("--compile")) return not_in_this_version("--compile", "without --modules torchtune");

@@ -34,8 +34,8 @@ struct Named {
 
 // The table has checked the name already; the first entry is the default.
 template <class E, std::size_t N>
-E choose(const Arguments& arguments, std::string_view option, const Named<E> (&names)[N]) {
-  const std::string given = arguments.text(option, names[0].name);
+E choose(const Arguments& arguments, std::string_view option, const Named<E> (&names)[N], std::string_view usual = {}) {
+  const std::string given = arguments.text(option, usual.empty() ? names[0].name : usual);
   for (const Named<E>& entry : names) {
     if (entry.name == given) return entry.value;
   }
@@ -71,8 +71,13 @@ bool knows_no_sdpa(const model::Architecture& architecture) {
   return !architecture.kinds.empty() && architecture.kinds[0].attention.eager_only;
 }
 
-// What transformers takes where nothing is asked for.
-std::string default_attention(const model::Architecture& architecture) {
+std::string default_precision(const pt::Choices* code) {
+  return std::string(code == nullptr ? "bf16" : code->precision);
+}
+
+// What transformers, or another code base, takes where nothing is asked for.
+std::string default_attention(const model::Architecture& architecture, const pt::Choices* code) {
+  if (code != nullptr) return std::string(code->attention);
   return knows_no_sdpa(architecture) ? "eager" : "sdpa";
 }
 
@@ -82,6 +87,7 @@ constexpr std::array<std::string_view, 5> kOwnFlash{"baichuan", "chatglm", "gpt_
 // What the flash-attn package's function takes: half precision, no biases and no logits beside the scores.
 Expected<void> check_flash(const Arguments& arguments, const model::Architecture& architecture) {
   if (arguments.text("--attention") != "flash") return {};
+  if (arguments.text("--modules") == "llm-foundry") return {};  // which has it of its own (code_options.h)
   if (arguments.text("--precision") == "fp32")
     return fail(ErrorCode::invalid_argument, "--attention", "flash takes half precision; add --precision bf16 or fp16");
   if (arguments.text("--kernels", "cuda") != "cuda")
@@ -102,7 +108,9 @@ Expected<void> check_flash(const Arguments& arguments, const model::Architecture
   return {};
 }
 
-Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model::Architecture& architecture) {
+Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model::Architecture& architecture,
+                                         const pt::Choices* code) {
+  if (code != nullptr && code->attention == "flash") return pt::AttentionImpl::flash;
   if (!knows_no_sdpa(architecture)) return choose(arguments, "--attention", kAttentions);
   if (arguments.text("--attention", "eager") == "eager") return pt::AttentionImpl::eager;
   return fail(ErrorCode::invalid_argument, "--attention",
@@ -260,7 +268,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
   out.insert(out.end(), {{"grad_accum", o.grad_accum},
                          {"global_batch", o.micro_batch * o.grad_accum},
                          {"step", a.text("--step", "steady")},
-                         {"precision", a.text("--precision", "bf16")},
+                         {"precision", a.text("--precision", default_precision(o.code))},
                          {"optimizer", a.text("--optimizer", "adamw")},
                          {"optimizer_impl", std::string(name_of(o.optimizer_impl))},
                          {"optimizer_in_backward", o.optimizer_in_backward},
@@ -268,7 +276,7 @@ std::vector<Setting> settings_of(const Arguments& a, const model::Architecture& 
                          {"grad_scaler", o.grad_scaler}});
   if (o.hf_trainer) out.push_back({"trainer", std::string("hf")});
   if (!architecture.is_module_tree()) {
-    out.insert(out.end(), {{"attention", a.text("--attention", default_attention(architecture))},
+    out.insert(out.end(), {{"attention", a.text("--attention", default_attention(architecture, o.code))},
                            {"recompute", a.text("--recompute", "none")},
                            {"recompute_reentrant", o.recompute_reentrant}});
   }
@@ -295,11 +303,11 @@ std::vector<report::Message> defaults_messages(const Arguments& arguments, const
     if (!architecture.vision.whole_images)
       defaults.emplace_back("--image-max-pixels", std::to_string(options.image_max_pixels));
   }
-  defaults.emplace_back("--precision", "bf16");
+  defaults.emplace_back("--precision", default_precision(options.code));
   defaults.emplace_back("--optimizer", "adamw");
   defaults.emplace_back("--optimizer-impl", name_of(options.optimizer_impl));
   if (!architecture.is_module_tree()) {
-    defaults.emplace_back("--attention", default_attention(architecture));
+    defaults.emplace_back("--attention", default_attention(architecture, options.code));
     defaults.emplace_back("--recompute", "none");
   }
   defaults.emplace_back("--loss", "full");
@@ -353,13 +361,13 @@ Expected<pt::TrainOptions> read_options(const Arguments& arguments, const model:
   out.clip_grad = *clip;
   out.grad_scaler = arguments.has("--grad-scaler");
   out.kernels = choose(arguments, "--kernels", kKernels);
-  const Precision precision = choose(arguments, "--precision", kPrecisions);
+  const Precision precision = choose(arguments, "--precision", kPrecisions, default_precision(out.code));
   out.dtype = precision.dtype;
   out.autocast = precision.autocast;
   out.recompute = choose(arguments, "--recompute", kRecomputes);
   out.recompute_reentrant = arguments.has("--recompute-reentrant");
   out.recompute_vision = arguments.has("--recompute-vision");
-  const auto attention = attention_of(arguments, architecture);
+  const auto attention = attention_of(arguments, architecture, out.code);
   if (!attention) return tl::unexpected<Error>(attention.error());
   out.attention = *attention;
   out.loss = choose(arguments, "--loss", kLosses);

@@ -65,11 +65,12 @@ void apply_trainer(const Arguments& arguments, TrainOptions& options) {
   const bool half = precision == "bf16" || precision == "fp16";
   options.hf_trainer = is_hf(arguments);
   if (half && (options.hf_trainer || (code != nullptr && code->autocasts))) options.autocast = options.dtype;
-  if (!options.hf_trainer && (code == nullptr || !code->clips_and_fuses)) return;
+  if (code != nullptr && code->decoupled_decay) options.optimizer_impl = OptimizerImpl::loop;
+  if (!options.hf_trainer && (code == nullptr || !code->clips)) return;
   const bool backward = options.step != engines::pytorch::Step::forward;
   if (backward && options.autocast == DType::f16) options.grad_scaler = true;
   if (backward && !options.optimizer_in_backward && !arguments.has("--clip-grad")) options.clip_grad = 1;
-  const bool fuses = !options.hf_trainer || takes_fused(arguments, options.torch);
+  const bool fuses = options.hf_trainer ? takes_fused(arguments, options.torch) : code->fuses;
   if (options.optimizer == Optimizer::adamw && !arguments.has("--optimizer-impl") && fuses)
     options.optimizer_impl = OptimizerImpl::fused;
 }

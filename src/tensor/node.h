@@ -104,6 +104,7 @@ struct Node {
   Dims dims;
   Ref<Checkpoint> checkpoint;  // reentrant checkpoints only
   Ref<TensorImpl> leaf;        // accumulators only
+  Tensor kept;                 // what the operator holds beside autograd, as long as the node lives
 
   bool wants(std::size_t edge) const {
     if (ghost) return (ghost_wants >> edge & 1) != 0;

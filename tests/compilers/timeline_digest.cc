@@ -285,11 +285,16 @@ std::vector<std::pair<std::string, TrainOptions>> code_set_ups() {
     options.grad_accum = 2;
     options.code = &row;
     const bool titan = row.code == CodeBase::torchtitan;
-    options.loss = titan ? Loss::full : Loss::chunked;
+    options.loss = titan || row.code == CodeBase::llm_foundry ? Loss::full : Loss::chunked;
     if (row.autocasts) options.autocast = options.dtype;
+    if (row.code == CodeBase::llm_foundry) {
+      options.dtype = DType::f32;
+      options.autocast = DType::bf16;
+      options.optimizer_impl = OptimizerImpl::loop;
+    }
     const std::string name = std::string(row.name) + " " + std::string(row.version);
     out.emplace_back(name, options);
-    if (titan) continue;
+    if (titan || row.code == CodeBase::llm_foundry) continue;
     if (row.code == CodeBase::torchtune) {
       TrainOptions away = options;
       away.recompute = Recompute::full;

@@ -95,6 +95,8 @@ TrainOptions read_options(const std::string& line, const std::string& model) {
                                                     {"none", Optimizer::none}};
   const std::map<std::string, OptimizerImpl> impls{
       {"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"loop", OptimizerImpl::loop}};
+  const std::map<std::string, AttentionImpl> attentions{
+      {"sdpa", AttentionImpl::sdpa}, {"eager", AttentionImpl::eager}, {"flash", AttentionImpl::flash}};
   const std::map<std::string, Step> steps{{"first", Step::first}, {"steady", Step::steady}, {"forward", Step::forward}};
   const std::map<std::string, Loss> losses{
       {"full", Loss::full}, {"chunked", Loss::chunked}, {"fused", Loss::fused}, {"none", Loss::none}};
@@ -125,7 +127,7 @@ TrainOptions read_options(const std::string& line, const std::string& model) {
     else if (key == "--image-max-pixels") o.image_max_pixels = std::stoll(value);
     else if (key == "--grad-accum") o.grad_accum = std::stoll(value);
     else if (key == "--precision") read_precision(o, value);
-    else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
+    else if (key == "--attention") o.attention = pick(attentions, value);
     else if (key == "--optimizer") o.optimizer = pick(optimizers, value);
     else if (key == "--optimizer-impl") impl_given = true, o.optimizer_impl = pick(impls, value);
     else if (key == "--recompute") o.recompute = value == "full" ? Recompute::full : Recompute::none;

@@ -1,11 +1,13 @@
-// What a card does otherwise than fake tensors in the load-balancing loss (docs/traced-and-real.md); the rest equals
-// recordings (event_log_test.cc).
+// What a card does otherwise than fake tensors in the load-balancing loss and in flash-attn's packed sequences
+// (docs/traced-and-real.md); the rest equals recordings (event_log_test.cc).
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "engines/pytorch/train.h"
 #include "model/family.h"
+#include "tensor/tape.h"
+#include "tensor/varlen.h"
 
 namespace ullage {
 namespace {
@@ -43,6 +45,29 @@ TEST(RouterLoss, WritesOnesIntoZerosOnACard) {
   EXPECT_EQ(held(Kernels::cuda, "cast"), 0);
   EXPECT_EQ(held(Kernels::cuda_traced, "zeros"), 0);
   EXPECT_EQ(held(Kernels::cuda_traced, "cast"), 1);
+}
+
+// Three sequences of 40 tokens, 4 heads of 64.
+std::vector<std::int64_t> backward_of(const tensor::Policy& policy) {
+  namespace t = tensor;
+  t::Context context(policy);
+  t::Tensor query = t::empty(context, t::Op::parameter, {120, 4, 64}, DType::bf16);
+  query.impl()->leaf_requires_grad = true;
+  const t::Tensor starts = t::empty(context, t::Op::pad, {4}, DType::i32);
+  t::Tensor out = t::flash_attention_packed(query, query, query, {3, 40, starts, starts}, {}, true);
+  t::Tensor sum = t::sum_all(out);
+  t::run_backward(std::move(sum));
+  return sizes_of(context.take_timeline(), "flash_attention_backward");
+}
+
+TEST(PackedSequences, TheGradientOfTheQueryIsAccumulatedInFp32OnACardOnly) {
+  const std::int64_t gradient = 120 * 4 * 64 * 2;
+  const std::int64_t rows = 120 + 3 * 128;
+  const std::vector<std::int64_t> traced{gradient, gradient, gradient, 4 * rows * 4};
+  EXPECT_EQ(backward_of(tensor::cuda_traced_policy()), traced);
+  std::vector<std::int64_t> real = traced;
+  real.push_back(rows * 4 * 64 * 4);
+  EXPECT_EQ(backward_of(tensor::cuda_policy({8, 0})), real);
 }
 
 }  // namespace

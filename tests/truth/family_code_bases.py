@@ -95,6 +95,27 @@ torchtitan("single-grouped", GROUPED, f"--precision fp32 {SHORT} {USUAL} --recom
 torchtitan("forward", LLAMA, f"--precision amp-bf16 {LONG} --step forward --optimizer none")
 torchtitan("foreach", LLAMA, f"--precision amp-bf16 {LONG} --optimizer-impl foreach")
 
+
+llm_foundry = of_code("llm-foundry", "0.22")
+ALIBI = {"model_type": "mpt", "d_model": 256, "n_heads": 4, "n_layers": 3, "max_seq_len": 512, "vocab_size": 1000}
+LEARNED = {"model_type": "gpt2", "n_embd": 256, "n_layer": 3, "n_head": 4, "n_inner": 1024, "n_positions": 512,
+           "vocab_size": 1000, "activation_function": "gelu", "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
+LOOP = "--attention flash --optimizer-impl loop --clip-grad 1.0"
+llm_foundry("alibi", ALIBI, f"--precision amp-bf16 {BOTH} {LOOP}")
+llm_foundry("alibi-recompute", ALIBI, f"--precision amp-bf16 {SHORT} {LOOP} --recompute full")
+llm_foundry("alibi-clipped", ALIBI | {"attn_config": {"clip_qkv": 6.0}}, f"--precision amp-bf16 {BOTH} {LOOP}")
+llm_foundry("alibi-dropout", ALIBI | {"attn_config": {"attn_pdrop": 0.1}}, f"--precision amp-bf16 {SHORT} {LOOP}")
+llm_foundry("alibi-six-heads", ALIBI | {"d_model": 384, "n_heads": 6}, f"--precision amp-bf16 {BOTH} {LOOP} --step first")
+llm_foundry("alibi-untied", ALIBI | {"tie_word_embeddings": False}, f"--precision amp-bf16 {LONG} {LOOP}")
+llm_foundry("learned", LEARNED, f"--precision amp-bf16 {BOTH} {LOOP}")
+llm_foundry("learned-first", LEARNED, f"--precision amp-bf16 {SHORT} {LOOP} --step first")
+llm_foundry("learned-recompute-accumulate", LEARNED, f"--precision amp-bf16 {BOTH} {LOOP} --recompute full --grad-accum 2")
+llm_foundry("learned-accumulate", LEARNED, f"--precision amp-bf16 {SHORT} {LOOP} --grad-accum 3")
+llm_foundry("learned-dropout", LEARNED | {"resid_pdrop": 0.1, "embd_pdrop": 0.1}, f"--precision amp-bf16 {BOTH} {LOOP}")
+llm_foundry("learned-forward", LEARNED, f"--precision amp-bf16 {LONG} --attention flash --step forward --optimizer none")
+llm_foundry("learned-lion", LEARNED, f"--precision amp-bf16 {BOTH} {LOOP} --optimizer lion")
+llm_foundry("learned-lion-first", LEARNED, f"--precision amp-bf16 {SHORT} {LOOP} --optimizer lion --step first")
+
 # Compiled: tokens outweigh the weights, as in a step that is worth compiling.
 MANY = "--micro-batch 2 --seq-len 512 --precision bf16 --compile"
 torchtune("compiled", LLAMA, f"{MANY} --loss full")

@@ -36,7 +36,7 @@ import even_routing
 from event_jobs import CPU_JOBS, JOBS
 from image_models import image_inputs, image_loss, image_model
 from storage_watch import StorageWatch, describe
-from training_step import (AUTOCAST, DTYPES, LoopStep, RecipeStep, Step, TitanStep, configuration, device_of, inputs, language_loss,
+from training_step import (AUTOCAST, DTYPES, ComposerStep, LoopStep, RecipeStep, Step, TitanStep, configuration, device_of, inputs, language_loss,
                            language_model, parse_options)
 from vision_inputs import VISION_LANGUAGE
 
@@ -58,6 +58,10 @@ def play(model, o, watch, on_mark):
         shape = (o.micro_batch, o.seq_len)
         batch = lambda: tuple(torch.randint(0, model["vocab_size"], shape) for _ in range(2))
         TitanStep(torchtitan_model(model, o, DTYPES[o.precision]), batch, cross_entropy_loss, o, watch, on_mark).play()
+        return
+    if o.modules == "llm-foundry":
+        from llm_foundry_models import host_batch, llm_foundry_model
+        ComposerStep(llm_foundry_model(model, o), lambda: host_batch(model, o), None, o, watch, on_mark).play()
         return
     if o.modules == "torchtune":
         from torchtune_models import Recipe
@@ -88,7 +92,7 @@ def record(job):
     o = parse_options(job.args.split())
     device = device_of(o)
     F.scaled_dot_product_attention = ATTENTION[device]
-    reads_back = not isinstance(job.model, str) and job.model["model_type"] in VISION_LANGUAGE
+    reads_back = o.modules == "llm-foundry" or not isinstance(job.model, str) and job.model["model_type"] in VISION_LANGUAGE
     watch = StorageWatch(on_new, device=device, knows_values=reads_back)
     library = torchvision if isinstance(job.model, str) else transformers
     with FakeTensorMode(allow_non_fake_inputs=True):

@@ -51,7 +51,7 @@ def parse_options(words):
     p.add_argument("--recompute-reentrant", action="store_true")
     p.add_argument("--recompute-vision", action="store_true")
     p.add_argument("--transformers", default="5.12")
-    p.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
+    p.add_argument("--attention", choices=["sdpa", "eager", "flash"], default="sdpa")
     p.add_argument("--loss", choices=["full", "chunked", "fused", "none"], default="full")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--offload", choices=["activations"])
@@ -354,6 +354,82 @@ class TitanStep(Step):
         if number == self.o.grad_accum - 1:
             mark("after_backward")
         return loss
+
+
+class ComposerStep(Step):
+    """Step as Composer's trainer takes it: what the model gave, and the loss, stay until they are made anew, metrics are
+    updated behind each backward pass, and gradients go when the next batch begins."""
+
+    def __init__(self, model, *rest):
+        from llm_foundry_models import decoupled
+        super().__init__(model, *rest)
+        self.optimizer = decoupled(model, self.o)
+        self.batch = self.outputs = self.loss = None
+
+    def whole(self, silent):
+        mark = (lambda name: None) if silent else (lambda name: self.mark(name, self.sizes()))
+        if not silent:
+            self.watch.restart_peak()
+        mark("before_step")
+        self.train_batch(mark)
+        if self.o.step == "forward":
+            return
+        if self.optimizer:
+            self.optimizer.zero_grad()
+        mark("after_step")
+
+    def train_batch(self, mark):
+        for metric in self.model.train_metrics.values():
+            metric.reset()
+        total_loss = torch.zeros(size=(1,)).to("cuda")
+        self.train_microbatches(total_loss, mark)
+        if self.o.step != "forward" and self.optimizer:
+            self.optimizer.step()
+
+    def train_microbatches(self, total_loss, mark):
+        current_batch_size = torch.tensor(self.o.micro_batch * self.o.grad_accum).to("cuda")
+        current_batch_size = current_batch_size.item()
+        for number in range(self.o.grad_accum):
+            self.batch = self.next_inputs()
+            self.batch = {name: tensor.to("cuda") for name, tensor in self.batch.items()}
+            microbatch_loss_dict = self.train_microbatch(number, mark)
+            if self.o.step == "forward":
+                return
+            for microbatch_loss in microbatch_loss_dict.values():
+                total_loss += microbatch_loss
+        self.batch = None
+        if self.o.clip_grad > 0:
+            torch.nn.utils.clip_grad_norm_(self.trained, self.o.clip_grad)
+
+    def precision(self):
+        return torch.autocast("cuda", dtype=AUTOCAST.get(self.o.precision), enabled=self.o.precision in AUTOCAST)
+
+    def train_microbatch(self, number, mark):
+        device_batch = {name: tensor.clone() for name, tensor in self.batch.items()}  # deepcopy
+        with self.precision():
+            self.outputs = self.model(self.batch)
+        with self.precision():
+            self.loss = self.model.loss(self.outputs, self.batch)
+        if number == 0:
+            mark("after_forward")
+        if self.o.step == "forward":
+            return None
+        microbatch_loss = torch.zeros(size=(1,)).to("cuda")
+        microbatch_loss.add_(self.loss.mean())
+        microbatch_loss_dict = {"total": microbatch_loss}
+        for k, loss in microbatch_loss_dict.items():
+            microbatch_loss_dict[k] = loss.detach().clone().mean() * (1 / self.o.grad_accum)
+        microbatch_loss.mul_(1 / self.o.grad_accum)
+        microbatch_loss.backward()
+        if number == self.o.grad_accum - 1:
+            mark("after_backward")
+        with torch.no_grad(), self.precision():
+            for metric in self.model.train_metrics.values():
+                metric.move()
+            eval_outputs = self.model.eval_forward(device_batch, self.outputs)
+            for metric in self.model.train_metrics.values():
+                self.model.update_metric(device_batch, eval_outputs, metric)
+        return microbatch_loss_dict
 
 
 class RecipeStep(Step):

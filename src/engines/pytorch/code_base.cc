@@ -9,6 +9,9 @@ constexpr std::string_view kLitGpt = "github.com/Lightning-AI/litgpt: litgpt/{mo
 
 constexpr std::string_view kTorchtune = "github.com/pytorch/torchtune: torchtune/modules/, recipes/";
 
+constexpr std::string_view kLlmFoundry =
+    "github.com/mosaicml/llm-foundry: llmfoundry/models/; github.com/mosaicml/composer: composer/trainer/trainer.py";
+
 constexpr std::string_view kTorchtitan =
     "github.com/pytorch/torchtitan: torchtitan/models/llama3/, torchtitan/train.py";
 
@@ -60,7 +63,17 @@ constexpr Choices kChoices[] = {
      .since = 202510,
      .source = kTorchtitan,
      .autocasts = true,
-     .clips_and_fuses = true},
+     .clips = true,
+     .fuses = true},
+    {.code = CodeBase::llm_foundry,
+     .name = "llm-foundry",
+     .version = "0.22",
+     .since = 202507,
+     .source = kLlmFoundry,
+     .precision = "amp-bf16",
+     .attention = "flash",
+     .clips = true,
+     .decoupled_decay = true},
 };
 
 }  // namespace

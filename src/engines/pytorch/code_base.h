@@ -12,7 +12,7 @@
 
 namespace ullage::engines::pytorch {
 
-enum class CodeBase : std::uint8_t { litgpt, torchtune, torchtitan };
+enum class CodeBase : std::uint8_t { litgpt, torchtune, torchtitan, llm_foundry };
 
 // How a root-mean-square norm is computed.
 enum class RmsForm : std::uint8_t {
@@ -34,7 +34,9 @@ struct Choices {
   std::string_view version;
   std::int32_t since = 0;  // year and month from which people ran it: 202310
   std::string_view source;
-  double lora_dropout = 0;        // where nothing is said, as the next
+  std::string_view precision = "bf16";  // where nothing is said, as the next three
+  std::string_view attention = "sdpa";
+  double lora_dropout = 0;
   std::int64_t global_batch = 0;  // samples of a step; 0: as many as the micro-batch
   bool forgets_loss = false;      // the loop makes a number of the loss
   bool longest_first = false;     // the longest batch is the first one, so the ones before a step are no concern
@@ -46,7 +48,9 @@ struct Choices {
   bool clones_indices = false;          // of those parts' rows, which are a buffer, for every product
   bool counts_targets = false;          // the mean loss: a sum over the number of targets that count
   bool autocasts = false;               // half precision is autocast over weights of that type
-  bool clips_and_fuses = false;         // gradients' norm is clipped to 1 and the optimizer fused, unless one says else
+  bool clips = false;                   // gradients' norm is clipped to 1, unless one says else
+  bool fuses = false;                   // the optimizer is fused, unless one says else
+  bool decoupled_decay = false;         // its own AdamW and Lion: one parameter at a time, step counters on the card
   bool mean_keeps_input = false;        // its PyTorch, 2.1, keeps what a mean is taken of (pytorch/pytorch#109876)
   bool keeps_quantised_inputs = false;  // its bitsandbytes keeps what a four-bit product was given
 };

@@ -100,6 +100,14 @@ void OptimizerState::run(const Group& parameters) {
 // The low-bit optimizers make a parameter's states when they come to it; they step in place, so that it is all one.
 void OptimizerState::step(const Group& parameters) {
   if (parameters.empty()) return;
+  // DecoupledLionW (llmfoundry/optim/lion.py) has done with one parameter before it comes to the next.
+  if (options_.optimizer == Optimizer::lion && options_.code != nullptr && options_.code->decoupled_decay) {
+    for (const std::size_t i : parameters) {
+      create({i});
+      run({i});
+    }
+    return;
+  }
   create(parameters);
   run(parameters);
 }

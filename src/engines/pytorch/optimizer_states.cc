@@ -47,9 +47,11 @@ void StateMaker::add(Tensor state, std::string_view label) {
 
 void StateMaker::add_like(const Tensor& parameter, std::string_view label) { add(t::zeros_like(parameter), label); }
 
-// The step counter is a host tensor unless the fused kernel reads it; with CPU kernels all is host memory.
+// The step counter is a host tensor unless the fused kernel reads it, or a code base keeps it on the card; with CPU
+// kernels all is host memory.
 void StateMaker::add_counter() {
-  if (options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda)
+  const bool decoupled = options_.code != nullptr && options_.code->decoupled_decay;
+  if (decoupled || options_.optimizer_impl == OptimizerImpl::fused || !context_.policy().cuda)
     add(t::empty(context_, Op::zeros, {}, DType::f32), "step");
 }
 

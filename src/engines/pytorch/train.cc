@@ -7,6 +7,7 @@
 #include "engines/pytorch/grad_scaler.h"
 #include "engines/pytorch/hf_trainer.h"
 #include "engines/pytorch/litgpt.h"
+#include "engines/pytorch/llm_foundry.h"
 #include "engines/pytorch/optimizer.h"
 #include "engines/pytorch/splice.h"
 #include "engines/pytorch/torchtitan.h"
@@ -44,6 +45,7 @@ class TrainStep {
         litgpt_(context_, state_, options),
         torchtune_(context_, state_, options),
         torchtitan_(context_, state_, options),
+        llm_foundry_(context_, state_, options),
         optimizer_(context_, state_, options),
         scaler_(context_, state_, options),
         trainer_(context_, options) {
@@ -53,8 +55,7 @@ class TrainStep {
 
   RecordedStep run() {
     prepare();
-    const bool follows = options_.step == Step::steady && options_.optimizer != Optimizer::none;
-    if (options_.code != nullptr && follows && options_.code->global_batch > 0) leave_batch_before();
+    if (options_.step == Step::steady && options_.code != nullptr && leaves_names()) leave_batch_before();
     if (trainer_) take_batches();
     moments_.before_step = mark("before_step");
     for (std::int64_t micro = 0; micro < options_.grad_accum; ++micro) run_micro_batch(micro);
@@ -78,11 +79,19 @@ class TrainStep {
       stacked_norms_.total.reset();
     }
     if (in(CodeBase::torchtune)) divide_by_tokens();
+    composer_.share.reset();
     scaler_.begin_step();
     optimizer_.step();
     scaler_.end_step();
     if (in(CodeBase::torchtitan)) end_of_torchtitan();
+    composer_.total_loss.reset();
     if (options_.optimizer != Optimizer::none) optimizer_.zero_grad();
+  }
+
+  // Whether the loop still holds something of the step before.
+  bool leaves_names() const {
+    if (in(CodeBase::llm_foundry)) return true;
+    return options_.optimizer != Optimizer::none && options_.code->global_batch > 0;
   }
 
   bool in(CodeBase code) const { return options_.code != nullptr && options_.code->code == code; }
@@ -305,12 +314,49 @@ class TrainStep {
     bound_ = {};
   }
 
+  // _train_microbatches and _train_microbatch; what an accumulated step leaves is that of its last micro-batch.
+  void run_micro_batch_of_composer(std::int64_t micro) {
+    if (micro % options_.grad_accum == 0) begin_composer_batch(context_, composer_);
+    bound_.inputs.reset();
+    bound_.labels.reset();
+    {
+      model::Batch next = make_batch();
+      bound_.inputs = std::move(next.inputs);
+      bound_.labels = std::move(next.labels);
+    }
+    const Tensor inputs = t::empty(context_, t::Op::clone, bound_.inputs.sizes(), DType::i64);
+    Tensor labels = t::empty(context_, t::Op::clone, bound_.labels.sizes(), DType::i64);
+    {
+      t::Restore<memory::Phase> phase(context_.phase, memory::Phase::forward);
+      llm_foundry_forward(llm_foundry_, architecture_, bound_);
+      hold(bound_.logits[0]);
+      if (moments_.after_forward == 0) moments_.after_forward = mark("after_forward");
+    }
+    if (options_.step == Step::forward) return;
+    ComposerLoss loss = composer_loss(bound_);
+    t::run_backward(loss.root);
+    context_.begin_section(memory::kNoLayer);
+    if (micro + 1 == options_.grad_accum) moments_.after_backward = mark("after_backward");
+    update_train_metrics(llm_foundry_, bound_, std::move(labels), composer_);
+    loss.root.reset();
+    composer_.share = std::move(loss.share);
+    if (micro + 1 < options_.grad_accum) return;
+    bound_.inputs.reset();
+    bound_.labels.reset();
+  }
+
   // What a steady step finds bound: a batch like its own.
   void leave_batch_before() {
     const t::Restore<memory::Phase> phase(context_.phase, memory::Phase::setup);
     const Moments untouched = moments_;
-    run_micro_batch_of_code(options_.grad_accum);
-    bound_.loss.reset();
+    if (in(CodeBase::llm_foundry)) {
+      run_micro_batch_of_composer(options_.grad_accum);
+      composer_.share.reset();
+      composer_.total_loss.reset();
+    } else {
+      run_micro_batch_of_code(options_.grad_accum);
+      bound_.loss.reset();
+    }
     optimizer_.zero_grad();
     moments_ = untouched;
   }
@@ -332,6 +378,7 @@ class TrainStep {
   void run_micro_batch(std::int64_t micro) {
     context_.begin_section(memory::kNoLayer);
     if (in(CodeBase::torchtitan)) return run_micro_batch_of_torchtitan(micro);
+    if (in(CodeBase::llm_foundry)) return run_micro_batch_of_composer(micro);
     if (options_.code != nullptr) return run_micro_batch_of_code(micro);
     if (trainer_) return run_micro_batch_of_trainer(micro);
     model::Batch batch = make_batch();
@@ -361,8 +408,10 @@ class TrainStep {
   LitGptModules litgpt_;
   TorchtuneModules torchtune_;
   TorchtitanModules torchtitan_;
+  LlmFoundryModules llm_foundry_;
   Bound bound_;  // by the loop of another code base
   TorchtitanStep titan_;
+  ComposerStep composer_;
   OptimizerState optimizer_;
   GradScaler scaler_;
   HfTrainer trainer_;
@@ -376,8 +425,9 @@ class TrainStep {
 Expected<CodedModel> in_code(model::Architecture architecture, TrainOptions options) {
   if (options.code == nullptr) return CodedModel{std::move(architecture), std::move(options)};
   const bool in_litgpt = options.code->code == CodeBase::litgpt;
-  if (options.code->code == CodeBase::torchtitan) {
-    auto converted = torchtitan_architecture(architecture, options);
+  const bool in_titan = options.code->code == CodeBase::torchtitan;
+  if (in_titan || options.code->code == CodeBase::llm_foundry) {
+    auto converted = in_titan ? torchtitan_architecture(architecture, options) : llm_foundry_architecture(architecture);
     if (!converted) return tl::unexpected<Error>(converted.error());
     return CodedModel{*std::move(converted), std::move(options)};
   }
