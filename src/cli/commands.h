@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/streams.h"
+#include "cli/train_answer.h"
 #include "report/prediction.h"
 
 namespace ullage::cli {
@@ -29,7 +30,7 @@ Expected<int> mfu_command(const Invocation& invocation);
 Expected<int> textbook_command(const Invocation& invocation);
 
 // What `ullage train …` predicts; `arguments` are those behind the word "train", parsed.
-Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files);
+Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files, Ranges ranges);
 
 // The same with what is found in place of `max`, and with advice where it is wanted.
 Expected<report::Prediction> predict_with_all(const Arguments& arguments, const Files& files);

@@ -137,7 +137,7 @@ std::optional<speed::TokenFlops> counted_flops(const Invocation& call, std::int6
   step.add("--seq-len", std::to_string(seq_len));
   step.add("--optimizer", "none");
   step.add("--recompute", rerun == speed::Rerun::everything ? "full" : "none");
-  const auto prediction = predict_training(step, call.files);
+  const auto prediction = predict_training(step, call.files, Ranges::none);
   if (!prediction) return std::nullopt;
   const double model = prediction->work.forward_flops + prediction->work.backward_flops;
   const auto tokens = static_cast<double>(seq_len);

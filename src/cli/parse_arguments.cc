@@ -74,15 +74,28 @@ Expected<void> take(const OptionSpec& option, const CLI::Option& parsed, Argumen
   return {};
 }
 
+// One argument too many. If a word follows an option that may lack its value and is none, it was meant as one.
+tl::unexpected<Error> surplus(const CommandSpec& command, const Arguments& out, const std::string& argument) {
+  std::optional<Error> meant;
+  for_each_option(command, [&](const OptionSpec& option) {
+    if (!option.value_may_lack() || !out.has(option.name) || !out.text(option.name).empty()) return;
+    for (const std::string& word : out.positionals()) {
+      const auto checked = check_value(option, word);
+      if (!meant && !checked) meant = checked.error();
+    }
+  });
+  if (meant) return tl::unexpected<Error>(*std::move(meant));
+  return fail(ErrorCode::invalid_argument, argument.substr(0, kShown),
+              "one argument too many; `ullage --help` shows what goes where");
+}
+
 Expected<void> take_positionals(const CommandSpec& command, const std::vector<std::string>& rest, Arguments& out) {
   for (const std::string& argument : rest) {
     if (argument.size() > 1 && argument.front() == '-') return unknown_option(command, argument);
   }
   const std::size_t most = command.positional.empty() ? 0 : command.many_positionals ? rest.size() : 1;
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    if (out.positionals().size() >= most)
-      return fail(ErrorCode::invalid_argument, rest[i].substr(0, kShown),
-                  "one argument too many; `ullage --help` shows what goes where");
+    if (out.positionals().size() >= most) return surplus(command, out, rest[i]);
     out.add_positional(rest[i]);
   }
   const bool needed = !command.positional.empty() && command.positional.front() != '[';

@@ -117,7 +117,7 @@ Expected<void> take_model(const Invocation& call, TextbookAnswer& answer) {
     step.add("--precision", "fp32");
     model.step += " --precision fp32";
   }
-  if (const auto prediction = predict_training(step, call.files))
+  if (const auto prediction = predict_training(step, call.files, Ranges::none))
     model.step_allocated_bytes = prediction->peak.allocated_bytes;
   return {};
 }

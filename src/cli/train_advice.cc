@@ -1,6 +1,8 @@
 #include "cli/train_advice.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -16,6 +18,7 @@ using plan::Cost;
 using report::Text;
 
 constexpr std::size_t kMostCards = 2;
+constexpr double kPrinted = 100;  // a ratio of times is printed with two digits
 
 struct Tried {
   std::vector<std::string> args;
@@ -62,6 +65,7 @@ class Adviser {
       if (std::none_of(tried_.begin(), tried_.end(), [](const Tried& t) { return fits(t.prediction); })) try_together();
       try_cards();
     }
+    cheapest_first();
     std::vector<report::AdviceLine> out;
     for (const Tried& one : tried_) {
       out.push_back({one.args, whole_of(question_.base) - whole_of(one.prediction), whole_of(one.prediction),
@@ -72,6 +76,16 @@ class Adviser {
   }
 
  private:
+  // By the time of a step as it is printed, then by how much is given up, then as they were tried; what has no time to
+  // compare, another card, last.
+  void cheapest_first() {
+    const auto cost = [&](const Tried& one) {
+      const auto ratio = one.other_card ? std::nullopt : ratio_of(one.prediction, question_.base);
+      return std::pair(ratio ? std::llround(*ratio * kPrinted) : std::numeric_limits<long long>::max(), one.cost);
+    };
+    std::stable_sort(tried_.begin(), tried_.end(), [&](const Tried& a, const Tried& b) { return cost(a) < cost(b); });
+  }
+
   // Nothing where it cannot be run with the rest of the set-up.
   std::optional<report::Prediction> run(const std::vector<std::string>& args) const {
     std::vector<std::string> words{"model"};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/answer.h"
+#include "engines/pytorch/reserve_nearby.h"
 #include "engines/pytorch/workspaces.h"
 #include "hardware/process_memory.h"
 #include "report/train_report.h"
@@ -37,7 +38,17 @@ std::vector<report::TextbookLine> textbook_of(double parameters, const model::Ar
   return report::textbook_training_lines(question);
 }
 
-Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device) {
+// What neighbours of the simulated step reserve.
+std::int64_t reserved_nearby(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
+                             const report::TrainQuestion& question) {
+  using engines::pytorch::Kernels;
+  if (options.kernels == Kernels::cpu) return 0;
+  const std::int64_t workspace =
+      options.kernels == Kernels::cuda ? hardware::process_memory(question.gpu).cublas_workspace_bytes : 0;
+  return engines::pytorch::most_reserved_nearby({architecture, options, workspace, question.allocator, nullptr});
+}
+
+Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device, Ranges ranges) {
   setup.options.card = capability_of(device);
   auto coded = engines::pytorch::in_code(std::move(loaded.architecture), std::move(setup.options));
   if (!coded) return tl::unexpected<Error>(coded.error());
@@ -53,6 +64,8 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
   question.allocator = setup.allocator;
   question.used_bytes = device.used_bytes;
   question.load = setup.load;
+  if (ranges == Ranges::nearby)
+    question.nearby_reserved_bytes = reserved_nearby(loaded.architecture, simulated, question);
   std::optional<engines::pytorch::TrainRun> first;
   if (simulated.step == engines::pytorch::Step::steady && simulated.kernels != engines::pytorch::Kernels::cpu) {
     simulated.step = engines::pytorch::Step::first;
@@ -92,7 +105,7 @@ Expected<void> check_trainable(const LoadedModel& loaded) {
 
 }  // namespace
 
-Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files) {
+Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files, Ranges ranges) {
   if (auto checked = check_require_fit(arguments); !checked) return tl::unexpected<Error>(checked.error());
   auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
@@ -102,7 +115,7 @@ Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& f
   auto device = choose_device(arguments, files);
   if (!device) return tl::unexpected<Error>(device.error());
   if (auto checked = check_card(setup->options, *device); !checked) return tl::unexpected<Error>(checked.error());
-  auto answer = answer_step(*std::move(loaded), *std::move(setup), *std::move(device));
+  auto answer = answer_step(*std::move(loaded), *std::move(setup), *std::move(device), ranges);
   if (answer && arguments.has("--require-fit") && !answer->prediction.fit.fits) {
     answer->prediction.warnings.push_back({report::Text::warn_fit_unknown, {}});
   }

@@ -1,6 +1,7 @@
 // One training step, from arguments to what is known about it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "cli/arguments.h"
@@ -21,6 +22,9 @@ struct TrainAnswer {
   std::optional<engines::pytorch::TrainRun> first;  // the run's first step, where `run` is a later one
 };
 
-Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files);
+// How far reserved memory may be off costs twice the rest; who only compares sizes does without.
+enum class Ranges : std::uint8_t { none, nearby };
+
+Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files, Ranges ranges);
 
 }  // namespace ullage::cli

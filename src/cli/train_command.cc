@@ -50,9 +50,14 @@ Expected<void> check_sweep(const Arguments& arguments) {
   return {};
 }
 
-Expected<int> sweep_command(const Invocation& call, const PredictStep& predict, const report::TextStyle& style) {
+PredictStep predicting(const Files& files, Ranges ranges) {
+  return [&files, ranges](const Arguments& arguments) { return predict_training(arguments, files, ranges); };
+}
+
+Expected<int> sweep_command(const Invocation& call, const report::TextStyle& style) {
   if (auto checked = check_sweep(call.arguments); !checked) return tl::unexpected<Error>(checked.error());
-  const auto table = run_sweep(call.arguments, predict);
+  const auto table =
+      run_sweep(call.arguments, predicting(call.files, Ranges::nearby), predicting(call.files, Ranges::none));
   if (!table) return tl::unexpected<Error>(table.error());
   return call.streams.out(wants_json(call.arguments) ? report::sweep_json(*table) : report::sweep_text(*table, style))
       .map([] { return int{kAnswered}; });
@@ -64,7 +69,7 @@ bool wants_advice(const Arguments& arguments, const report::Prediction& predicti
 
 // The answer with what is found in place of `max`, and with advice where it is wanted.
 Expected<TrainAnswer> answer_with_all(const Arguments& given, const Files& files) {
-  const PredictStep predict = [&](const Arguments& changed) { return predict_training(changed, files); };
+  const PredictStep predict = predicting(files, Ranges::none);
   const auto searched = searched_option(given);
   if (!searched) return tl::unexpected<Error>(searched.error());
   Arguments arguments = given;
@@ -75,7 +80,7 @@ Expected<TrainAnswer> answer_with_all(const Arguments& given, const Files& files
     arguments = std::move(largest->arguments);
     found.push_back(std::move(largest->assumption));
   }
-  auto answer = answer_training(arguments, files);
+  auto answer = answer_training(arguments, files, Ranges::nearby);
   if (!answer) return answer;
   report::Prediction& prediction = answer->prediction;
   if (wants_advice(arguments, prediction))
@@ -97,8 +102,10 @@ std::string answer_text(const Arguments& arguments, const report::Prediction& pr
 
 }  // namespace
 
-Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files) {
-  return answer_training(arguments, files).map([](TrainAnswer&& answer) { return std::move(answer.prediction); });
+Expected<report::Prediction> predict_training(const Arguments& arguments, const Files& files, Ranges ranges) {
+  return answer_training(arguments, files, ranges).map([](TrainAnswer&& answer) {
+    return std::move(answer.prediction);
+  });
 }
 
 Expected<report::Prediction> predict_with_all(const Arguments& arguments, const Files& files) {
@@ -109,8 +116,7 @@ Expected<int> train_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
   if (auto checked = check_files(call.arguments); !checked) return tl::unexpected<Error>(checked.error());
-  const PredictStep predict = [&](const Arguments& changed) { return predict_training(changed, call.files); };
-  if (call.arguments.has("--sweep")) return sweep_command(call, predict, *style);
+  if (call.arguments.has("--sweep")) return sweep_command(call, *style);
   const auto answer = answer_with_all(call.arguments, call.files);
   if (!answer) return tl::unexpected<Error>(answer.error());
   if (auto written = write_files(call, *answer, style->wording); !written)

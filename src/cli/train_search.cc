@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "plan/largest.h"
@@ -22,6 +23,28 @@ Expected<std::int64_t> headroom_of(const Expected<report::Prediction>& predictio
   if (!prediction->fit.headroom_bytes)
     return fail(ErrorCode::invalid_argument, "--gpu", "nothing to fit into; `max` needs a card and its kernels");
   return *prediction->fit.headroom_bytes;
+}
+
+// A value that no set-up can have, not one that this set-up cannot be run with.
+bool is_bad_value(const Error& error, std::string_view option, std::string_view value) {
+  return error.where == option && error.message.starts_with(fmt::format("'{}' is not ", value));
+}
+
+struct RowQuestion {
+  const std::string& searched;  // the option that is `max`; empty: none
+  const PredictStep& predict;
+  const PredictStep& quickly;
+};
+
+// `found` is what the searched option came out at.
+Expected<report::Prediction> predict_row(const Arguments& arguments, const RowQuestion& question, std::string& found) {
+  if (question.searched.empty()) return question.predict(arguments);
+  auto largest = search_largest(arguments, question.searched, question.quickly);
+  if (!largest) return tl::unexpected<Error>(largest.error());
+  found = largest->arguments.text(question.searched);
+  auto prediction = question.predict(largest->arguments);
+  if (prediction) prediction->assumptions.insert(prediction->assumptions.begin(), std::move(largest->assumption));
+  return prediction;
 }
 
 }  // namespace
@@ -57,13 +80,19 @@ Expected<Found> search_largest(const Arguments& arguments, const std::string& op
   return Found{with(found->size), {text, {{"option", option}, {"value", found->size}, {"next", found->size + 1}}}};
 }
 
-Expected<report::SweepTable> run_sweep(const Arguments& arguments, const PredictStep& predict) {
+Expected<report::SweepTable> run_sweep(const Arguments& arguments, const PredictStep& predict,
+                                       const PredictStep& quickly) {
   const auto sweep = plan::parse_sweep(arguments.text("--sweep"));
   if (!sweep) return tl::unexpected<Error>(sweep.error());
   const CommandSpec& train = *find_command("train");
-  report::SweepTable table{sweep->option, {}};
+  report::SweepTable table{sweep->option, {}, {}};
   Arguments base = arguments;
   base.remove("--sweep");
+  const auto searched = searched_option(base);
+  if (!searched) return tl::unexpected<Error>(searched.error());
+  if (*searched == sweep->option)
+    return fail(ErrorCode::invalid_argument, sweep->option, "max, and swept, too; leave one of them out");
+  table.searched = *searched;
   std::optional<Error> first_error;
   for (const std::string& value : sweep->values) {
     const std::array<std::string, 3> words{"model", sweep->option, value};
@@ -71,11 +100,12 @@ Expected<report::SweepTable> run_sweep(const Arguments& arguments, const Predict
     if (!parsed) return tl::unexpected<Error>(parsed.error());
     Arguments changed = base;
     changed.replace_with(*parsed);
-    auto prediction = predict(changed);
-    report::SweepRow row{value, {}, {}};
+    report::SweepRow row{value, {}, {}, {}};
+    auto prediction = predict_row(changed, {*searched, predict, quickly}, row.found);
     if (prediction) {
       row.prediction = *std::move(prediction);
     } else {
+      if (is_bad_value(prediction.error(), sweep->option, value)) return tl::unexpected<Error>(prediction.error());
       if (!first_error) first_error = prediction.error();
       row.error = to_string(prediction.error());
     }

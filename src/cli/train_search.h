@@ -22,8 +22,11 @@ struct Found {
 };
 Expected<Found> search_largest(const Arguments& arguments, const std::string& option, const PredictStep& predict);
 
-// One prediction for each value of --sweep. A value that cannot be run is a row with the reason; if none can, that is
-// the error.
-Expected<report::SweepTable> run_sweep(const Arguments& arguments, const PredictStep& predict);
+// One prediction for each value of --sweep; where another option is `max`, that is searched for each of them. A value
+// that cannot be run is a row with the reason; if none can, that is the error, and so is a value that the option cannot
+// have.
+// `quickly` is for the sizes that a search only compares.
+Expected<report::SweepTable> run_sweep(const Arguments& arguments, const PredictStep& predict,
+                                       const PredictStep& quickly);
 
 }  // namespace ullage::cli

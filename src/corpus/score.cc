@@ -62,7 +62,7 @@ class Run {
     ++out_.selected;
     if (prediction) {
       const std::size_t before = out_.scored;
-      score(entry, *prediction);
+      score(entry, *prediction, used);
       for (const std::size_t i : used) out_.taken[i].cases += out_.scored - before;
       return;
     }
@@ -99,7 +99,20 @@ class Run {
     return out;
   }
 
-  void score(const Case& entry, const Json& prediction) {
+  // How many times the bytes that are written the quantity may mean.
+  double factor_of(const std::string& key, const std::vector<std::size_t>& used) const {
+    double factor = 1;
+    for (const std::size_t i : used) {
+      if (setups_[i].unit.key == key) factor = std::max(factor, setups_[i].unit.factor);
+    }
+    return factor;
+  }
+
+  void count_only_so(const std::string& key, const std::vector<std::size_t>& used) {
+    for (const std::size_t i : used) out_.taken[i].only_so += setups_[i].unit.key == key ? 1 : 0;
+  }
+
+  void score(const Case& entry, const Json& prediction, const std::vector<std::size_t>& used) {
     const std::size_t before = out_.scores.size();
     bool equal = true;
     for (const Quantity& quantity : entry.expect) {
@@ -116,8 +129,11 @@ class Run {
           entry.id, group_of(entry, prediction), quantity.key, entry.method != "formula", *predicted, quantity.value,
           error};
       made.range = range_of(prediction, quantity.key);
+      made.perhaps = made.measured * factor_of(quantity.key, used);
       if (made.range) {
-        made.inside = made.measured >= made.range->low - precision && made.measured <= made.range->high + precision;
+        const double low = made.range->low - precision;
+        made.inside = made.perhaps >= low && made.measured <= made.range->high + precision;
+        if (made.inside && made.measured < low) count_only_so(quantity.key, used);
       }
       out_.scores.push_back(std::move(made));
     }

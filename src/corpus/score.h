@@ -31,6 +31,7 @@ struct Score {
   double error = 0;  // absolute and relative; 0 within the case's precision, 1 where nothing was to be there
   std::optional<Range> range = std::nullopt;  // where the prediction gives one
   bool inside = false;                        // the measured value is within it, or as near as the case's precision
+  double perhaps = 0;  // what was measured, if a unit that its publication leaves open is larger; else `measured`
 };
 
 // Scores of one engine and quantity.
@@ -55,10 +56,11 @@ struct Unanswered {
   std::string reason;
 };
 
-// Options that cases do not name and were asked with.
+// Options that cases do not name and were asked with, and units that are open.
 struct Taken {
   StatedSetup setup;
-  std::size_t cases = 0;  // that were asked with them and compared
+  std::size_t cases = 0;    // that were asked with them and compared
+  std::size_t only_so = 0;  // ranges that are right only because a unit is open
 };
 
 struct Validation {
@@ -79,7 +81,9 @@ double error_of(double predicted, double measured, double precision);
 
 // Runs the selected cases. Only quantities whose key begins with `key_prefix` count. Scores are summed up by what the
 // keys `by` are in each case (as in Where, or `confidence`), one behind the other; without any by its label of an
-// engine. A case is asked with what `setups` say of it, or as it is written where that cannot be answered.
+// engine. A case is asked with what `setups` say of it, or as it is written where that cannot be answered. Where a unit
+// is open, a range is right if it has any of the values that may be meant; errors are those of the value that is
+// written.
 Validation validate(const std::vector<Case>& cases, const Selection& selection, const std::string& key_prefix,
                     const Predict& predict, const std::vector<std::string>& by = {},
                     std::span<const StatedSetup> setups = {});

@@ -9,13 +9,32 @@
 namespace ullage::corpus {
 namespace {
 
+constexpr std::int64_t kMostUnit = std::int64_t{1} << 50;  // bytes of a unit
+
+// "unit": {"key": …, "taken": bytes, "perhaps": as many or more}.
+Expected<OpenUnit> parse_unit(const JsonObject& row) {
+  const Json* json = row.find("unit");
+  if (json == nullptr) return OpenUnit{};
+  const JsonObject unit(*json, row.where("unit"));
+  const auto key = unit.string("key", "");
+  const auto taken = unit.integer("taken", 1, kMostUnit);
+  const auto perhaps = unit.integer("perhaps", 1, kMostUnit);
+  if (!key || key->empty() || !taken || !perhaps || *perhaps < *taken)
+    return fail(ErrorCode::malformed, row.where("unit"),
+                "expected a key, and bytes taken, and perhaps as many or more");
+  return OpenUnit{*key, static_cast<double>(*perhaps) / static_cast<double>(*taken)};
+}
+
 Expected<StatedSetup> parse_row(std::string_view line, const std::string& where) {
   const auto json = parse_json(line, where);
   if (!json) return tl::unexpected<Error>(json.error());
   const JsonObject row(*json, where);
   auto args = row.strings("args");
   if (!args) return tl::unexpected<Error>(args.error());
+  auto unit = parse_unit(row);
+  if (!unit) return tl::unexpected<Error>(unit.error());
   StatedSetup out;
+  out.unit = *std::move(unit);
   out.label = row.string("label", "").value_or("");
   out.source = row.string("source", "").value_or("");
   out.needs = row.string("needs", "").value_or("");
@@ -25,7 +44,7 @@ Expected<StatedSetup> parse_row(std::string_view line, const std::string& where)
   if (out.label.empty() && out.source.empty())
     return fail(ErrorCode::malformed, row.where("label"), "missing; expected a label or a source");
   if (out.says.empty()) return fail(ErrorCode::malformed, row.where("says"), "missing; expected what says so");
-  if (out.args.empty() || !out.args.front().starts_with("--"))
+  if (out.args.empty() ? out.unit.key.empty() : !out.args.front().starts_with("--"))
     return fail(ErrorCode::malformed, row.where("args"), "expected options");
   if (!out.needs.empty() && !out.needs.starts_with("--"))
     return fail(ErrorCode::malformed, row.where("needs"), "expected an option");
@@ -74,7 +93,7 @@ std::vector<std::size_t> add_stated(const Case& entry, std::span<const StatedSet
       if (!option_of(asked, std::string_view(words[at]).substr(2))) asked.args.insert(asked.args.end(), first, last);
       at = end;
     }
-    if (asked.args.size() > before) used.push_back(i);
+    if (asked.args.size() > before || !setups[i].unit.key.empty()) used.push_back(i);
   }
   args.insert(args.end(), asked.args.begin() + static_cast<std::ptrdiff_t>(entry.args.size()), asked.args.end());
   return used;

@@ -64,8 +64,9 @@ struct Gpu {
   bool inline_ecc = false;      // ECC that takes its bits from the memory itself
   bool unified_memory = false;  // shared with the processor
 
-  std::int64_t datasheet_bytes = 0;                 // "80 GB" read as 80 GiB, per device
-  std::int64_t memory_bytes = 0;                    // what nvidia-smi reports, where known, else datasheet_bytes
+  std::int64_t datasheet_bytes = 0;  // "80 GB" read as 80 GiB, per device
+  std::int64_t memory_bytes =
+      0;  // what nvidia-smi reports, where known, else datasheet_bytes; at least what the runtime sees
   std::optional<std::int64_t> runtime_total_bytes;  // what cudaMemGetInfo reports
   std::int64_t runtime_total_precision_bytes = 0;   // the figure is known to ± this much
   std::optional<std::int64_t> nvidia_smi_total_bytes;

@@ -50,15 +50,9 @@ Expected<void> take_row(const JsonObject& row, const Gpu* gpu, ProcessMemory& ou
   if (part == "context") return take_measured(row, out.context);
   if (part == "libraries") return take_measured(row, out.libraries);
   if (part == "eager_loading") {
-    const auto bytes = row.integer("bytes", 0, kGiB);
+    const auto bytes = row.integer("bytes", 0, 4 * kGiB);
     if (!bytes) return tl::unexpected<Error>(bytes.error());
     if (out.eager_bytes == 0) out.eager_bytes = *bytes;
-    return {};
-  }
-  if (part == "reserved_spread") {
-    const auto per_mille = row.integer("per_mille", 0, 1000);
-    if (!per_mille) return tl::unexpected<Error>(per_mille.error());
-    out.reserved_spread = static_cast<double>(*per_mille) / 1000;
     return {};
   }
   if (part != "cublas_workspace") return fail(ErrorCode::malformed, row.where("part"), "no such part");

@@ -23,7 +23,6 @@ struct ProcessMemory {
   MeasuredBytes context;                    // CUDA's, of one process on one card
   MeasuredBytes libraries;                  // kernels and handles that load as they are first used
   std::int64_t eager_bytes = 0;             // how much more kernels take where they are loaded at once
-  double reserved_spread = 0;               // by which share more may be reserved than a replay of the step finds
   std::int64_t cublas_workspace_bytes = 0;  // of each thread that multiplies matrices, from PyTorch's allocator
   std::string cublas_workspace_source;
 };

@@ -95,6 +95,9 @@ void decide_usable(Gpu& gpu, bool windows, const std::vector<SeenTotal>& seen, c
   for (const SeenTotal& other : seen) {
     if (!other.windows) widen(range, other.bytes, other.precision_bytes);
   }
+  // nvidia-smi's total has no part of a MiB, what the runtime sees lies within the card.
+  gpu.memory_bytes = std::max(gpu.memory_bytes, total);
+  range.high = std::min(range.high, gpu.memory_bytes);
   gpu.usable_bytes = total;
   gpu.usable_range_bytes = range;
   gpu.usable_basis = UsableBasis::runtime_total;

@@ -19,11 +19,6 @@ struct Case {
   std::int64_t besides_bytes = 0;
 };
 
-// Runs of other lengths, evaluations and checkpoints between steps leave more in the cache than the step alone does.
-std::int64_t with_spread(std::int64_t reserved_bytes, const hardware::ProcessMemory& process) {
-  return reserved_bytes + static_cast<std::int64_t>(process.reserved_spread * static_cast<double>(reserved_bytes));
-}
-
 class CardReport {
  public:
   CardReport(Prediction& out, const TrainQuestion& question, const memory::Moment& peak)
@@ -52,6 +47,9 @@ class CardReport {
     return engines::pytorch::reserve(asked);
   }
 
+  // By sizes near those that were asked for.
+  std::int64_t most_reserved() const { return std::max(reserved_.bytes, question_.nearby_reserved_bytes); }
+
   std::int64_t besides() const { return process_.context.bytes + process_.libraries.bytes; }
 
   // Certain where all fits into what is left, or not even the blocks that are in use at once do.
@@ -64,7 +62,7 @@ class CardReport {
 
   // The allocator gives cached memory back before it fails, so only a replay on the card tells.
   void judge(const hardware::Gpu& gpu) {
-    const std::int64_t spread = with_spread(reserved_.bytes, process_) - reserved_.bytes;
+    const std::int64_t spread = most_reserved() - reserved_.bytes;
     const bool worst =
         fits({gpu.usable_range_bytes.low, process_.context.high_bytes + process_.libraries.high_bytes + spread});
     const bool best = fits({gpu.usable_range_bytes.high, process_.context.low_bytes + process_.libraries.low_bytes});
@@ -95,8 +93,7 @@ class CardReport {
   void write_peak() {
     Peak& peak = out_.peak;
     peak.reserved_bytes = reserved_.bytes;
-    peak.reserved_range =
-        memory::Range{std::min(reserved_.block_bytes, reserved_.bytes), with_spread(reserved_.bytes, process_)};
+    peak.reserved_range = memory::Range{std::min(reserved_.block_bytes, reserved_.bytes), most_reserved()};
     peak.process_bytes = reserved_.bytes + besides();
     peak.process_range =
         memory::Range{peak.reserved_range->low_bytes + process_.context.low_bytes + process_.libraries.low_bytes,
@@ -112,7 +109,7 @@ class CardReport {
     const std::int64_t idle = reserved_.idle_bytes;
     add(Component::fragmentation, Level::reserved, reserved_.bytes - peak_.bytes - idle,
         {{Text::why_fragmentation, {}},
-         {{"reserved_bytes", reserved_.bytes}, {"allocated_bytes", -peak_.bytes}, {"cached_bytes", -idle}},
+         {{"reserved_bytes", reserved_.bytes}, {"allocated_bytes", peak_.bytes}, {"cached_bytes", idle}},
          kAllocator});
     add(Component::cached, Level::reserved, idle, {{Text::why_cached, {}}, {{"cached_bytes", idle}}, kAllocator});
     add_measured(Component::context, Text::why_context, process_.context);

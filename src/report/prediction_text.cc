@@ -53,15 +53,21 @@ void write_peak(TextPage& page, const Prediction& p) {
   if (p.full) write_full(page, *p.full);
 }
 
+// Columns that the rows of a table share.
+struct BarColumns {
+  std::size_t name = 0;
+  std::size_t size = 0;
+};
+
 // "  name        1.23 GiB  45.6%  ████"
-std::string bar_row(const TextPage& page, std::string_view name, std::size_t name_width, std::int64_t bytes,
+std::string bar_row(const TextPage& page, std::string_view name, const BarColumns& columns, std::int64_t bytes,
                     std::int64_t whole) {
   const double fraction = share(bytes, whole);
-  const std::size_t taken = 2 + name_width + page.bytes_width() + kShareWidth + 2;
+  const std::size_t taken = 2 + columns.name + columns.size + kShareWidth + 2;
   const std::size_t width =
       std::clamp<std::size_t>(page.style().columns - std::min(page.style().columns, taken), 8, 28);
   const std::string shown = bar(fraction, width, page.style().unicode);
-  std::string row = "  " + pad_right(name, name_width) + pad_left(page.bytes(bytes), page.bytes_width()) +
+  std::string row = "  " + pad_right(name, columns.name) + pad_left(page.bytes(bytes), columns.size) +
                     pad_left(percent(fraction), kShareWidth);
   return shown.empty() ? row : row + "  " + page.toned(shown, Tone::good);
 }
@@ -91,22 +97,28 @@ void write_ranks(TextPage& page, const Prediction& p) {
 
 void write_components(TextPage& page, const Prediction& p) {
   page.heading(Text::heading_components);
-  std::size_t width = 0;
-  for (const ComponentLine& line : p.components)
-    width = std::max(width, display_width(page.say(text_of(line.component))));
+  BarColumns columns;
+  for (const ComponentLine& line : p.components) {
+    columns.name = std::max(columns.name, display_width(page.say(text_of(line.component))));
+    columns.size = std::max(columns.size, page.width_of(line.bytes));
+  }
   for (const ComponentLine& line : p.components) {
     if (line.bytes == 0 && page.style().detail != Detail::verbose) continue;
-    page.line(bar_row(page, page.say(text_of(line.component)), width, line.bytes, whole_of(p)));
+    page.line(bar_row(page, page.say(text_of(line.component)), columns, line.bytes, whole_of(p)));
     if (page.style().detail == Detail::verbose) write_rule(page, line.why);
   }
 }
 
 void write_phases(TextPage& page, const Prediction& p) {
   page.heading(p.serve ? Text::heading_phases_serve : Text::heading_phases);
-  std::size_t width = 0;
-  for (const PhaseLine& phase : p.phases) width = std::max(width, display_width(page.say(text_of_phase(phase.name))));
+  BarColumns columns;
   for (const PhaseLine& phase : p.phases) {
-    page.line(bar_row(page, page.say(text_of_phase(phase.name)), width, phase.allocated_bytes, p.peak.allocated_bytes));
+    columns.name = std::max(columns.name, display_width(page.say(text_of_phase(phase.name))));
+    columns.size = std::max(columns.size, page.width_of(phase.allocated_bytes));
+  }
+  for (const PhaseLine& phase : p.phases) {
+    const std::string name = page.say(text_of_phase(phase.name));
+    page.line(bar_row(page, name, columns, phase.allocated_bytes, p.peak.allocated_bytes));
   }
 }
 

@@ -21,8 +21,8 @@ const Prediction* first_prediction(const SweepTable& table) {
   return nullptr;
 }
 
-std::string size_or_dash(const TextPage& page, const std::optional<std::int64_t>& bytes) {
-  return pad_left(bytes ? page.bytes(*bytes) : std::string("-"), page.bytes_width());
+std::string size_or_dash(const TextPage& page, const std::optional<std::int64_t>& bytes, std::size_t width) {
+  return pad_left(bytes ? page.bytes(*bytes) : std::string("-"), width);
 }
 
 Text verdict_word(const Prediction& p) {
@@ -62,8 +62,22 @@ std::size_t verdict_width(const TextPage& page, const SweepTable& table) {
   return width;
 }
 
+// Columns that sizes of any row take, with the blank before them.
+std::size_t size_width(const TextPage& page, const SweepTable& table) {
+  std::size_t width = page.bytes_width();
+  for (const SweepRow& row : table.rows) {
+    if (!row.prediction) continue;
+    const Peak& peak = row.prediction->peak;
+    for (const auto& bytes : {std::optional(peak.allocated_bytes), peak.reserved_bytes, peak.process_bytes})
+      width = std::max(width, page.width_of(bytes.value_or(0)));
+  }
+  return width;
+}
+
 struct Columns {
   std::size_t value = 0;
+  std::size_t found = 0;  // with the blanks before it; 0: nothing was searched
+  std::size_t size = 0;
   std::size_t plot = 0;
 };
 
@@ -74,8 +88,9 @@ void write_row(TextPage& page, const SweepRow& row, const Columns& columns, std:
     return;
   }
   const Prediction& p = *row.prediction;
-  page.line(value + size_or_dash(page, p.peak.allocated_bytes) + size_or_dash(page, p.peak.reserved_bytes) +
-            size_or_dash(page, p.peak.process_bytes) + "  " +
+  page.line(value + pad_left(row.found, columns.found) + size_or_dash(page, p.peak.allocated_bytes, columns.size) +
+            size_or_dash(page, p.peak.reserved_bytes, columns.size) +
+            size_or_dash(page, p.peak.process_bytes, columns.size) + "  " +
             page.toned(plot(p, scale, columns.plot, page.style().unicode), verdict_tone(p)) + " " +
             page.toned(page.say(verdict_word(p)), verdict_tone(p)));
 }
@@ -93,15 +108,18 @@ std::string sweep_text(const SweepTable& table, const TextStyle& style) {
   }
   std::size_t width = table.option.size();
   for (const SweepRow& row : table.rows) width = std::max(width, display_width(row.value));
-  page.line(page.toned("  " + pad_left(table.option, width) +
-                           pad_left(page.say(Text::column_allocated), page.bytes_width()) +
-                           pad_left(page.say(Text::column_reserved), page.bytes_width()) +
-                           pad_left(page.say(Text::column_process), page.bytes_width()),
+  const std::size_t found = table.searched.empty() ? 0 : table.searched.size() + 2;
+  const std::size_t size = size_width(page, table);
+  page.line(page.toned("  " + pad_left(table.option, width) + pad_left(table.searched, found) +
+                           pad_left(page.say(Text::column_allocated), size) +
+                           pad_left(page.say(Text::column_reserved), size) +
+                           pad_left(page.say(Text::column_process), size),
                        TextPage::Tone::strong));
   const std::int64_t scale = scale_of(table);
-  const std::size_t taken = 2 + width + kColumns * page.bytes_width() + 3 + verdict_width(page, table);
+  const std::size_t taken = 2 + width + found + kColumns * size + 3 + verdict_width(page, table);
   const std::size_t room = style.columns - std::min(style.columns, taken);
-  for (const SweepRow& row : table.rows) write_row(page, row, {width, std::clamp<std::size_t>(room, 6, 32)}, scale);
+  const Columns columns{width, found, size, std::clamp<std::size_t>(room, 6, 32)};
+  for (const SweepRow& row : table.rows) write_row(page, row, columns, scale);
   return page.take();
 }
 

@@ -12,12 +12,14 @@ namespace ullage::report {
 
 struct SweepRow {
   std::string value;
+  std::string found;  // of the option that was searched
   std::optional<Prediction> prediction;
   std::string error;  // why there is none
 };
 
 struct SweepTable {
-  std::string option;  // "--micro-batch"
+  std::string option;    // "--micro-batch"
+  std::string searched;  // an option that was `max` and found for each value; empty: none
   std::vector<SweepRow> rows;
 };
 

@@ -1,5 +1,7 @@
 #include "report/text_style.h"
 
+#include <algorithm>
+
 #include "report/layout.h"
 
 namespace ullage::report {
@@ -22,6 +24,10 @@ std::string_view escape_of(TextPage::Tone tone) {
 std::string TextPage::toned(std::string_view text, Tone tone) const {
   if (!style_.color || tone == Tone::plain || text.empty()) return std::string(text);
   return std::string(escape_of(tone)).append(text).append("\x1b[0m");
+}
+
+std::size_t TextPage::width_of(std::int64_t size) const {
+  return std::max(bytes_width(), display_width(bytes(size)) + 1);
 }
 
 void TextPage::item(const Message& message) { line("  - " + wrap(say(message), style_.columns - 4, 4)); }

@@ -32,6 +32,8 @@ class TextPage {
 
   // Columns that a size and the blank before it take.
   std::size_t bytes_width() const { return style_.wording.unit == Unit::bytes ? 17 : 11; }
+  // At least those, and more for a size that would fill them.
+  std::size_t width_of(std::int64_t size) const;
 
   enum class Tone : std::uint8_t { plain, strong, good, bad, unsure, faint };
   std::string toned(std::string_view text, Tone tone) const;

@@ -20,8 +20,9 @@ struct TrainQuestion {
   std::int64_t further_micro_batches = 0;
   const engines::pytorch::TrainRun* first = nullptr;  // the run's first step, where `run` is a later one
   memory::AllocatorSettings allocator{};
-  std::int64_t used_bytes = 0;  // of the card, by others; the card's usable bytes are without them
-  std::optional<Load> load{};   // how the weights arrive, where that is asked for
+  std::int64_t used_bytes = 0;             // of the card, by others; the card's usable bytes are without them
+  std::int64_t nearby_reserved_bytes = 0;  // the most that neighbouring sizes reserve (reserve_nearby.h); 0: not asked
+  std::optional<Load> load{};              // how the weights arrive, where that is asked for
 };
 
 // Who allocated last before `event`; nobody if that was before the step.

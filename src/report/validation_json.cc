@@ -24,6 +24,7 @@ Json score_json(const corpus::Score& score) {
   if (score.range) {
     out["range"] = {number(score.range->low), number(score.range->high)};
     out["inside"] = score.inside;
+    if (score.perhaps > score.measured) out["perhaps"] = number(score.perhaps);
   }
   return out;
 }
@@ -53,10 +54,14 @@ Json unanswered_json(const std::vector<corpus::Unanswered>& list) {
 Json taken_json(const std::vector<corpus::Taken>& list) {
   Json out = Json::array();
   for (const corpus::Taken& taken : list) {
-    out.push_back({{"cases", taken.cases},
-                   {"args", taken.setup.args},
-                   {"kind", taken.setup.inferred ? "inferred" : "stated"},
-                   {"says", taken.setup.says}});
+    Json entry = {{"cases", taken.cases},
+                  {"args", taken.setup.args},
+                  {"kind", taken.setup.inferred ? "inferred" : "stated"},
+                  {"says", taken.setup.says}};
+    const corpus::OpenUnit& unit = taken.setup.unit;
+    if (!unit.key.empty())
+      entry["unit"] = {{"key", unit.key}, {"factor", unit.factor}, {"inside_only_so", taken.only_so}};
+    out.push_back(std::move(entry));
   }
   return out;
 }

@@ -90,13 +90,21 @@ void write_summaries(TextPage& page, const std::vector<corpus::Summary>& summari
 void write_taken(TextPage& page, const std::vector<corpus::Taken>& list) {
   if (!list.empty()) page.line();
   for (const corpus::Taken& taken : list) {
+    const Text kind = taken.setup.inferred ? Text::validate_inferred : Text::validate_stated;
+    const auto count = static_cast<std::int64_t>(taken.cases);
+    if (!taken.setup.unit.key.empty())
+      page.line(page.say(Message{Text::validate_unit,
+                                 {{"count", count},
+                                  {"quantity", taken.setup.unit.key},
+                                  {"percent", percent(taken.setup.unit.factor - 1, 1)},
+                                  {"only", static_cast<std::int64_t>(taken.only_so)},
+                                  {"kind", kind},
+                                  {"says", taken.setup.says}}}));
+    if (taken.setup.args.empty()) continue;
     std::string options;
     for (const std::string& word : taken.setup.args) options += (options.empty() ? "" : " ") + word;
     page.line(page.say(Message{Text::validate_taken,
-                               {{"count", static_cast<std::int64_t>(taken.cases)},
-                                {"options", options},
-                                {"kind", taken.setup.inferred ? Text::validate_inferred : Text::validate_stated},
-                                {"says", taken.setup.says}}}));
+                               {{"count", count}, {"options", options}, {"kind", kind}, {"says", taken.setup.says}}}));
   }
 }
 

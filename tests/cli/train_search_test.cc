@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/json.h"
 #include "cli/captured_run.h"
@@ -94,6 +95,19 @@ TEST_P(Advice, IsWhatASingleCallGives) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Advice,
                          ::testing::Combine(::testing::ValuesIn(kModels), ::testing::ValuesIn(kSetUps)));
 
+// As they are listed: by the time of a step to two digits; what has none, another card, last.
+TEST(Advice, IsListedCheapestFirst) {
+  const Json base = answer("train meta-llama/Llama-3.1-8B --gpu rtx-4090 --lora 8 --micro-batch 4");
+  std::vector<double> ratios;
+  for (const Json& line : base["advice"]) {
+    const Json& ratio = line["step_time_ratio"];
+    ratios.push_back(ratio.is_null() ? 1e9 : std::round(100 * ratio.get<double>()));
+  }
+  EXPECT_GT(ratios.size(), 8U);
+  EXPECT_EQ(ratios.back(), 1e9);
+  EXPECT_TRUE(std::is_sorted(ratios.begin(), ratios.end())) << base["advice"].dump();
+}
+
 TEST(Advice, ComesByItselfWhereTheStepDoesNotFit) {
   const Json tight = answer("train meta-llama/Llama-3.1-8B --gpu rtx-4090");
   ASSERT_EQ(tight["fits"], false);
@@ -163,6 +177,18 @@ TEST(Sweep, RowsAreSingleCalls) {
   }
 }
 
+TEST(Sweep, SearchesAnotherOptionForEachValue) {
+  const std::string line = "train openai-community/gpt2 --gpu t4 --precision fp16 --micro-batch max";
+  const Json swept = answer(line + " --sweep seq-len=512,1024");
+  ASSERT_EQ(swept["rows"].size(), 2U);
+  for (const Json& row : swept["rows"]) {
+    const std::string value = row["value"].get<std::string>();
+    const Json alone = answer(line + " --seq-len " + value);
+    EXPECT_EQ(row["prediction"]["setup"]["micro_batch"], alone["setup"]["micro_batch"]) << value;
+    EXPECT_EQ(row["prediction"]["peak"], alone["peak"]) << value;
+  }
+}
+
 TEST(Sweep, AValueThatCannotRunIsARowWithTheReason) {
   const Json swept = answer("train openai-community/gpt2 --sweep seq-len=512,4096");
   EXPECT_TRUE(swept["rows"][0]["error"].is_null());
@@ -195,7 +221,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"train gpt2 --sweep micro-batch=1,2 --why", "belongs to one answer"},
                       Refused{"train gpt2 --sweep no-such=1,2", "no such option"},
                       Refused{"train gpt2 --sweep optimizer=adamw,nope", "'nope' is not one of"},
-                      Refused{"train gpt2 --why nonsense", "one argument too many"}));
+                      Refused{"train gpt2 --why nonsense", "--why: 'nonsense' is not one of parameters, "},
+                      Refused{"train gpt2 --why fragmentatoin", "did you mean fragmentation?"},
+                      Refused{"train gpt2 nonsense --why", "one argument too many"},
+                      Refused{"train gpt2 --gpu t4 --sweep micro-batch=0..2", "'0' is not a whole number from 1"},
+                      Refused{"train gpt2 --gpu t4 --sweep seq-len=512,4294967296,8", "is not a whole number from 1"},
+                      Refused{"train gpt2 --gpu t4 --sweep clip-grad=1,x", "is not a number of 0 or more"},
+                      Refused{"train gpt2 --gpu t4 --micro-batch max --sweep micro-batch=1,2",
+                              "leave one of them out"}));
 
 TEST(Why, SaysOneComponentOrAll) {
   const Captured all = run("train --why openai-community/gpt2");

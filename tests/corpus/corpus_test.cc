@@ -286,7 +286,9 @@ TEST(StatedSetup, HoldsOnlyWhereAnOptionIsNamed) {
 TEST(StatedSetup, RowsAreChecked) {
   for (const char* line :
        {R"({"args":["--a"],"says":"x"})", R"({"label":"l","args":["--a"]})", R"({"label":"l","args":[],"says":"x"})",
-        R"({"label":"l","args":["a"],"says":"x"})", R"({"label":"l","args":["--a"],"needs":"lora","says":"x"})", "{"})
+        R"({"label":"l","args":["a"],"says":"x"})", R"({"label":"l","args":["--a"],"needs":"lora","says":"x"})",
+        R"({"label":"l","args":[],"unit":{"key":"k","taken":2,"perhaps":1},"says":"x"})",
+        R"({"label":"l","args":[],"unit":{"taken":1,"perhaps":1},"says":"x"})", "{"})
     EXPECT_FALSE(parse_stated_setups(line)) << line;
   EXPECT_FALSE(stated_setups().empty());
 }
@@ -310,6 +312,33 @@ TEST(Validate, AsksWithStatedSetupsAndCountsThem) {
   ASSERT_EQ(v.taken.size(), 1U);
   EXPECT_EQ(v.taken[0].cases, 1U);
   EXPECT_EQ(v.taken[0].setup.says, "the label");
+}
+
+// A G that may be 1,000 MiB: 100 may be 104.8576.
+constexpr const char* kUnit =
+    R"({"label":"pytorch","args":[],"unit":{"key":"a_bytes","taken":1000000000,"perhaps":1048576000},"says":"it"})";
+
+TEST(Validate, CountsARangeAsRightThatHasWhatAnOpenUnitAllows) {
+  const auto setups = parse_stated_setups(kUnit);
+  ASSERT_TRUE(setups) << to_string(setups.error());
+  const Predict predict = [](const std::vector<std::string>& args, const std::string&) -> Expected<Json> {
+    const double low = std::stod(args[1]);
+    return Json{{"a_bytes", 110}, {"a_range_bytes", {low, 200}}, {"b_bytes", 110}, {"b_range_bytes", {low, 200}}};
+  };
+  std::vector<Case> cases;
+  for (const char* low : {"99", "104", "105"}) cases.push_back(case_of({"train", low}, {{"a_bytes", 100}}));
+  cases.push_back(case_of({"train", "104"}, {{"b_bytes", 100}}));
+  const Validation v = validate(cases, {}, "", predict, {}, *setups);
+  ASSERT_EQ(v.scores.size(), 4U);
+  EXPECT_TRUE(v.scores[0].inside);
+  EXPECT_TRUE(v.scores[1].inside);
+  EXPECT_FALSE(v.scores[2].inside);
+  EXPECT_FALSE(v.scores[3].inside) << "another quantity";
+  EXPECT_DOUBLE_EQ(v.scores[1].perhaps, 104.8576);
+  EXPECT_DOUBLE_EQ(v.scores[1].error, 0.1);
+  ASSERT_EQ(v.taken.size(), 1U);
+  EXPECT_EQ(v.taken[0].only_so, 1U);
+  EXPECT_FALSE(validate(cases, {}, "", predict).scores[1].inside);
 }
 
 TEST(Validate, KeepsFormulasApartAndFollowsTheKeyPrefix) {

@@ -80,6 +80,7 @@ TEST(GpuData, SizesArePlausible) {
     EXPECT_LE(gpu.usable_bytes, gpu.datasheet_bytes) << gpu.id;
     EXPECT_LE(gpu.usable_range_bytes.low, gpu.usable_bytes) << gpu.id;
     EXPECT_GE(gpu.usable_range_bytes.high, gpu.usable_bytes) << gpu.id;
+    EXPECT_LE(gpu.usable_range_bytes.high, gpu.memory_bytes) << gpu.id;
     EXPECT_FALSE(gpu.usable_source.empty()) << gpu.id;
   }
 }

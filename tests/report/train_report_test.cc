@@ -107,11 +107,15 @@ TEST_P(EveryStep, RulesGiveTheBytesTheyExplain) {
     } else if (line.why.values.front().first == "copies") {
       const auto& v = line.why.values;
       EXPECT_EQ(v[0].second * v[1].second * v[2].second + v[3].second, line.bytes);
+    } else if (line.why.values.front().first == "reserved_bytes") {
+      const auto& v = line.why.values;
+      EXPECT_EQ(v[0].second - v[1].second - v[2].second, line.bytes);
     } else {
       std::int64_t sum = 0;
       for (const auto& value : line.why.values) sum += value.second;
       EXPECT_EQ(sum, line.bytes) << memory::name_of(line.component);
     }
+    for (const auto& [name, value] : line.why.values) EXPECT_GE(value, 0) << name;
     EXPECT_FALSE(line.why.source.empty());
   }
 }
