@@ -95,36 +95,6 @@ constexpr Log kLogs[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Logs, Pool, ::testing::ValuesIn(kLogs));
 
-TEST(Weights, AreThoseThatTheLogNames) {
-  const struct {
-    const char* model;
-    const char* dtype;
-    std::int64_t tp;
-    double gib;
-  } rows[] = {
-      {"meta-llama/Llama-3.1-8B-Instruct", "bf16", 1, 14.99},
-      {"meta-llama/Llama-3.1-8B-Instruct", "bf16", 4, 3.77},
-      {"meta-llama/Llama-3.1-8B-Instruct", "fp32", 1, 29.98},
-      {"google/gemma-2-9b-it", "bf16", 1, 17.22},
-      {"Qwen/Qwen2.5-72B", "bf16", 2, 67.82},
-      {"Qwen/Qwen2.5-72B", "bf16", 4, 34.01},
-      {"Qwen/Qwen3-8B", "bf16", 1, 15.27},
-      {"Qwen/Qwen3-14B", "bf16", 1, 27.52},
-      {"microsoft/phi-2", "fp16", 1, 5.19},
-      {"Qwen/Qwen1.5-MoE-A2.7B", "bf16", 1, 26.67},
-      {"deepseek-ai/DeepSeek-V2-Lite-Chat", "bf16", 1, 29.43},
-  };
-  for (const auto& row : rows) {
-    const model::Architecture architecture = architecture_of(row.model);
-    Options options;
-    options.dtype = parse_dtype(row.dtype).value();
-    options.tensor_parallel_size = row.tp;
-    const RankWeights weights =
-        rank_weights(architecture, options, pipeline_stages(architecture.layer_count(), 1).front(), nullptr);
-    EXPECT_NEAR(static_cast<double>(weights.bytes()) / static_cast<double>(kGiB), row.gib, 0.01 * row.gib) << row.model;
-  }
-}
-
 TEST(Stages, GiveWhatDoesNotDivideToThoseBeforeTheLast) {
   const auto stages = pipeline_stages(62, 4);
   ASSERT_EQ(stages.size(), 4U);
