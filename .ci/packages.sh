@@ -1,7 +1,7 @@
 # Sourced by ./ullage and ./test: installs the distribution's packages that are missing.
 
 BUILD_PACKAGES=(cmake ninja-build g++ nlohmann-json3-dev libcli11-dev libfmt-dev libexpected-dev
-                libcurl4-openssl-dev)
+                libcurl4-openssl-dev libyaml-dev)
 TEST_PACKAGES=("${BUILD_PACKAGES[@]}" libgtest-dev librapidcheck-dev valgrind python3 python3-jsonschema)
 # For the tests that open pages; Ubuntu has no such package, and those tests are skipped there.
 BROWSER_PACKAGES=(chromium chromium-driver python3-selenium)

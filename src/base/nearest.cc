@@ -13,6 +13,13 @@ constexpr std::size_t kCompared = 96;
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
+bool contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
+}
+
+}  // namespace
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   a = a.substr(0, kCompared);
   b = b.substr(0, kCompared);
@@ -29,13 +36,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-bool contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
-}
-
-}  // namespace
 
 std::vector<std::string> nearest_names(std::string_view wanted, std::span<const std::string_view> names,
                                        std::size_t most) {

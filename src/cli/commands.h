@@ -19,6 +19,7 @@ struct Invocation {
 
 Expected<int> train_command(const Invocation& invocation);
 Expected<int> serve_command(const Invocation& invocation);
+Expected<int> check_command(const Invocation& invocation);
 Expected<int> inspect_command(const Invocation& invocation);
 Expected<int> models_command(const Invocation& invocation);
 Expected<int> gpus_command(const Invocation& invocation);

@@ -169,6 +169,21 @@ constexpr OptionSpec kInspect[] = {
     {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
 };
 
+constexpr OptionSpec kCheck[] = {
+    {"--gpu", "GPU", Text::opt_gpu},
+    {"--gpus", "N", Text::opt_serve_gpus},
+    {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
+    {"--gpu-memory", "SIZE", Text::opt_gpu_memory},
+    {"--used", "SIZE", Text::opt_used},
+    {"--model", "MODEL", Text::opt_check_model},
+    {"--engine-version", "V", Text::opt_check_engine_version},
+    {"--input-len", "N", Text::opt_serve_input_len},
+    {"--output-len", "N", Text::opt_serve_output_len},
+    {"--concurrency", "N|max", Text::opt_concurrency},
+    {"--set", "KEY=VALUE", Text::opt_set, "", "", true},
+    {"--require-fit", "", Text::opt_require_fit},
+};
+
 constexpr OptionSpec kModels[] = {
     {"--model-type", "TYPE", Text::opt_model_type},
 };
@@ -244,6 +259,7 @@ constexpr OptionSpec kTextbook[] = {
 constexpr CommandSpec kCommands[] = {
     {"train", "MODEL", false, Text::cmd_train, kTrain, kTrainLater},
     {"serve", "MODEL", false, Text::cmd_serve, kServe, kServeLater},
+    {"check", "-- COMMAND…", false, Text::cmd_check, kCheck, "", true},
     {"fit", "[MODEL,…]", false, Text::cmd_fit, kFit, ""},
     {"inspect", "[MODEL]", false, Text::cmd_inspect, kInspect, ""},
     {"models", "[TEXT]", false, Text::cmd_models, kModels, ""},

@@ -25,7 +25,8 @@ struct CommandSpec {
   bool many_positionals = false;
   report::Text help{};
   std::span<const OptionSpec> options;
-  std::string_view later;  // options that nothing has built yet, separated by blanks
+  std::string_view later;      // options that nothing has built yet, separated by blanks
+  bool takes_command = false;  // behind "--"; its words are the positionals, whatever they look like
 };
 
 // Those of every command.
@@ -35,7 +36,7 @@ inline constexpr std::string_view kLaterCommonOptions = "--html";
 std::span<const CommandSpec> commands();
 const CommandSpec* find_command(std::string_view name);
 // Commands that nothing has built yet.
-inline constexpr std::string_view kLaterCommands = "check plan explain scrub watch measure web";
+inline constexpr std::string_view kLaterCommands = "plan explain scrub watch measure web";
 
 // Calls visit(word) for the words of a list separated by `separator`.
 template <class Visit>

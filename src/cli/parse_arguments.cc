@@ -93,12 +93,14 @@ Expected<void> take_positionals(const CommandSpec& command, const std::vector<st
   for (const std::string& argument : rest) {
     if (argument.size() > 1 && argument.front() == '-') return unknown_option(command, argument);
   }
-  const std::size_t most = command.positional.empty() ? 0 : command.many_positionals ? rest.size() : 1;
+  const std::size_t most = command.positional.empty() || command.takes_command ? 0
+                           : command.many_positionals                          ? rest.size()
+                                                                               : 1;
   for (std::size_t i = 0; i < rest.size(); ++i) {
     if (out.positionals().size() >= most) return surplus(command, out, rest[i]);
     out.add_positional(rest[i]);
   }
-  const bool needed = !command.positional.empty() && command.positional.front() != '[';
+  const bool needed = most > 0 && command.positional.front() != '[';
   if (needed && out.positionals().empty() && !out.has("--help")) {
     return fail(ErrorCode::invalid_argument, std::string(command.positional),
                 fmt::format("missing; write `ullage {} {}`", command.name, command.positional));
@@ -132,9 +134,17 @@ std::string without_value(const std::vector<Added>& added, std::span<const std::
   return {};
 }
 
-}  // namespace
+// Where the words of another program's command begin.
+Expected<std::size_t> command_begins(const CommandSpec& command, std::span<const std::string> args) {
+  const auto dashes = std::find(args.begin(), args.end(), "--");
+  const auto begins = static_cast<std::size_t>(dashes - args.begin());
+  const bool help = std::find(args.begin(), dashes, "--help") != dashes;
+  if (help || begins + 1 < args.size()) return begins;
+  return fail(ErrorCode::invalid_argument, "COMMAND",
+              fmt::format("missing; write `ullage {} -- vllm serve MODEL …`, two dashes in front of it", command.name));
+}
 
-Expected<Arguments> parse_arguments(const CommandSpec& command, std::span<const std::string> args) {
+Expected<Arguments> parse_own(const CommandSpec& command, std::span<const std::string> args) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -153,6 +163,18 @@ Expected<Arguments> parse_arguments(const CommandSpec& command, std::span<const 
     if (auto taken = take(*one.spec, *one.option, out); !taken) return tl::unexpected<Error>(taken.error());
   }
   if (auto taken = take_positionals(command, app.remaining(), out); !taken) return tl::unexpected<Error>(taken.error());
+  return out;
+}
+
+}  // namespace
+
+Expected<Arguments> parse_arguments(const CommandSpec& command, std::span<const std::string> args) {
+  if (!command.takes_command) return parse_own(command, args);
+  const auto begins = command_begins(command, args);
+  if (!begins) return tl::unexpected<Error>(begins.error());
+  auto out = parse_own(command, args.first(*begins));
+  if (!out) return out;
+  for (const std::string& word : args.subspan(std::min(*begins + 1, args.size()))) out->add_positional(word);
   return out;
 }
 

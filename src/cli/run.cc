@@ -19,6 +19,7 @@ using Command = Expected<int> (*)(const Invocation&);
 Command function_of(std::string_view name) {
   if (name == "train") return train_command;
   if (name == "serve") return serve_command;
+  if (name == "check") return check_command;
   if (name == "inspect") return inspect_command;
   if (name == "models") return models_command;
   if (name == "gpus") return gpus_command;

@@ -4,6 +4,7 @@
 #include "cli/run.h"
 #include "cli/serve_answer.h"
 #include "cli/serve_engines.h"
+#include "cli/serve_versions.h"
 #include "cli/serve_vllm.h"
 #include "report/page.h"
 #include "report/prediction_json.h"
@@ -36,6 +37,12 @@ Expected<int> finish(const Invocation& call, const report::Prediction& predictio
   });
 }
 
+Expected<int> answer_versions(const Invocation& call, const report::TextStyle& style) {
+  const auto pair = predict_versions(call.arguments, call.files);
+  if (!pair) return tl::unexpected<Error>(pair.error());
+  return call.streams.out(versions_answer(call.arguments, *pair, style)).map([] { return int{kAnswered}; });
+}
+
 }  // namespace
 
 Expected<report::Prediction> predict_serving(const Arguments& arguments, const Files& files) {
@@ -48,6 +55,7 @@ Expected<int> serve_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
   if (engine_of(call.arguments) != "transformers") {
+    if (asks_two_versions(call.arguments)) return answer_versions(call, *style);
     const auto prediction = predict_serving(call.arguments, call.files);
     if (!prediction) return tl::unexpected<Error>(prediction.error());
     return finish(call, *prediction, *style);

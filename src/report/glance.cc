@@ -13,16 +13,6 @@ using Tone = TextPage::Tone;
 
 bool is_certain(const Prediction& p) { return p.fit.certain.value_or(false); }
 
-std::string shown(const Setting& setting) {
-  struct Show {
-    std::string operator()(std::int64_t v) const { return std::to_string(v); }
-    std::string operator()(double v) const { return fmt::format("{:g}", v); }
-    std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(const std::string& v) const { return v; }
-  };
-  return std::visit(Show{}, setting.value);
-}
-
 Message startup_verdict(const Prediction& p) {
   const Startup& s = *p.startup;
   const Bytes process{p.peak.process_bytes.value_or(p.peak.allocated_bytes)};
@@ -48,6 +38,16 @@ std::int64_t first_kind(const Prediction& p) {
 }
 
 }  // namespace
+
+std::string shown(const Setting& setting) {
+  struct Show {
+    std::string operator()(std::int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return fmt::format("{:g}", v); }
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(const std::string& v) const { return v; }
+  };
+  return std::visit(Show{}, setting.value);
+}
 
 Message title_of(const Prediction& p) {
   if (p.startup) {

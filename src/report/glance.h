@@ -23,6 +23,8 @@ Message full_of(const FullCardLine& full, const Wording& wording);
 // "mlp.down_proj mm, 32 layers".
 std::string group_name(const Group& group, const Wording& wording);
 
+// The value of one option as resolved: "8192", "bf16".
+std::string shown(const Setting& setting);
 // "micro_batch=1 seq_len=2048 …".
 std::string setup_text(const Prediction& prediction);
 

@@ -81,6 +81,15 @@ CALLS = {
         ["train", "gpt2", "--sweep", "micro-batch=1..3"],
         ["train", "gpt2", "--gpu", "t4", "--sweep", "seq-len=512,1024,4096"],
     ],
+    "check": [
+        ["check", "--", "vllm", "serve", LLAMA, "--port", "1"],
+        ["check", "--gpu", "rtx-3090", "--", "vllm serve meta-llama/Llama-3.1-8B --max-num-sequences 4 --nonsense"],
+        ["check", "--gpu", "l4", "--", "A=1 docker run --gpus 2 vllm/vllm-openai:v0.19.0 --model /m/gpt2 -tp 2 -cc.a 1"],
+    ],
+    "versions": [
+        ["serve", LLAMA, "--engine", "vllm", "--engine-version", "0.6.4,0.23.1"],
+        ["check", "--gpu", "h100", "--engine-version", "0.9.0,0.19.0", "--", "vllm", "serve", LLAMA],
+    ],
     "engines": [["engines"], ["engines", "graph"], ["engines", "no such rule"]],
     "gpus": [["gpus"], ["gpus", "--sort", "bandwidth", "--bf16"], ["gpus", "no such card"]],
 }
@@ -105,7 +114,7 @@ class Schemas(unittest.TestCase):
             validator = jsonschema.Draft202012Validator(schema(name))
             for words in calls:
                 with self.subTest(" ".join(words)):
-                    done = run([*words, "--json"])
+                    done = run([words[0], "--json", *words[1:]])
                     self.assertEqual((done.returncode, done.stderr), (0, ""))
                     validator.validate(json.loads(done.stdout))
 

@@ -17,11 +17,16 @@ constexpr std::int64_t kMostReplayed = 11'200'000;  // 12.5 million took 1.8 ms;
 constexpr std::int64_t kMostAsked = 30'500'000;
 constexpr std::int64_t kMostFits = 1'390'000'000;  // 200 ms at that pace
 
-std::int64_t per_step(const std::string& how) {
-  const std::int64_t one = speed::instructions("--steps 1 " + how);
-  const std::int64_t three = speed::instructions("--steps 3 " + how);
+constexpr std::int64_t kMostLaunch = 2'000'000;
+constexpr std::int64_t kMostServing = 13'900'000;  // 2 ms at that pace
+
+std::int64_t per_call(const std::string& what, const std::string& how = {}) {
+  const std::int64_t one = speed::instructions(what + " 1 " + how);
+  const std::int64_t three = speed::instructions(what + " 3 " + how);
   return (three - one) / 2;
 }
+
+std::int64_t per_step(const std::string& how) { return per_call("--steps", how); }
 
 class StepCounts : public ::testing::Test {
  protected:
@@ -53,6 +58,19 @@ TEST_F(StepCounts, OfAWholeQuestion) {
   const std::int64_t count = per_step("--asked");
   std::cout << count << " instructions a step\n";
   EXPECT_LE(count, kMostAsked);
+}
+
+TEST_F(StepCounts, OfReadingALaunchCommand) {
+  const std::int64_t count = per_call("--launches");
+  std::cout << count << " instructions a command\n";
+  EXPECT_LE(count, kMostLaunch);
+}
+
+// vLLM's start, its command read and the model built from its configuration.
+TEST_F(StepCounts, OfAnsweringALaunchCommand) {
+  const std::int64_t count = per_call("--checks");
+  std::cout << count << " instructions an answer\n";
+  EXPECT_LE(count, kMostServing);
 }
 
 // Of all models and all cards.

@@ -2,6 +2,9 @@
 //   speed_tests --steps N [--full|--replayed|--asked]
 // --replayed: as by default, equal layers spliced, and the timeline through PyTorch's allocator.
 // --asked: what `ullage train` asks of a steady step: the first one, too, and what both reserve.
+//   speed_tests --launches N
+//   speed_tests --checks N
+// reads a launch command, and answers for it.
 //   speed_tests --read FILE N
 // reads the header of a safetensors file, or an index of several, as often as it is told to.
 // Without arguments of its own it is an ordinary test program.
@@ -15,6 +18,7 @@
 #include <string_view>
 
 #include "base/byte_source.h"
+#include "check_driver.h"
 #include "engines/pytorch/reserve.h"
 #include "fit_driver.h"
 #include "memory/timeline_replay.h"
@@ -128,6 +132,8 @@ int main(int argc, char** argv) {
     return ullage::drive(std::atoll(argv[2]), ullage::how_of(argc < 4 ? "" : argv[3]));
   }
   if (argc > 2 && std::strcmp(argv[1], "--fits") == 0) return ullage::drive_fits(std::atoll(argv[2]));
+  if (argc > 2 && std::strcmp(argv[1], "--launches") == 0) return ullage::drive_launches(std::atoll(argv[2]));
+  if (argc > 2 && std::strcmp(argv[1], "--checks") == 0) return ullage::drive_checks(std::atoll(argv[2]));
   if (argc == 4 && std::strcmp(argv[1], "--read") == 0) return ullage::drive_reading(argv[2], std::atoll(argv[3]));
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
