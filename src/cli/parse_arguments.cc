@@ -141,7 +141,7 @@ Expected<std::size_t> command_begins(const CommandSpec& command, std::span<const
   const bool help = std::find(args.begin(), dashes, "--help") != dashes;
   if (help || begins + 1 < args.size()) return begins;
   return fail(ErrorCode::invalid_argument, "COMMAND",
-              fmt::format("missing; write `ullage {} -- vllm serve MODEL …`, two dashes in front of it", command.name));
+              fmt::format("missing; write `ullage {} -- vllm serve MODEL`, two dashes in front of it", command.name));
 }
 
 Expected<Arguments> parse_own(const CommandSpec& command, std::span<const std::string> args) {
