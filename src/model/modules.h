@@ -77,6 +77,9 @@ class Modules {
 
   // [1, seq], from 0.
   virtual Tensor position_ids(const Tensor& hidden) = 0;
+  // Which tokens count, those before the sequence included, [batch, tokens] in i64, where the caller of the model says
+  // so; empty otherwise.
+  virtual Tensor counted_tokens() { return {}; }
   virtual RotaryTables rotary(const Rotary& module, const Tensor& hidden, Tensor position_ids) = 0;
   // query and key [batch, heads, seq, dim], replaced by the rotated ones.
   virtual void apply_rotary(Tensor& query, Tensor& key, const RotaryTables& tables) = 0;

@@ -274,6 +274,7 @@ std::int64_t bytes_of(const Parameter& weight, BaseFormat format) {
   if (is_packed(format)) return tensor::packed_bytes(widths.out, widths.in, format == BaseFormat::awq);
   if (format == BaseFormat::int8) return tensor::eight_bit_bytes(weight.elements(), widths.out);
   if (format == BaseFormat::nf4_torchao) return tensor::nf4_bytes(weight.elements());
+  if (format == BaseFormat::fp8) return tensor::block_scaled_bytes(widths.out, widths.in);
   return tensor::four_bit_bytes(weight.elements(), format == BaseFormat::nf4_dq);
 }
 

@@ -33,6 +33,7 @@ enum class BaseFormat : std::uint8_t {
   gptq,  // four bits, groups of 128 along the input
   awq,   // the same, packed along the output
   nf4_torchao,
+  fp8,  // blocks of 128 x 128 with a scale each, as transformers keeps them; for inference alone
 };
 
 inline constexpr std::uint8_t kQueryPart = 1;

@@ -156,6 +156,29 @@ Tensor matmul_packed(Tensor x_in, const PackedWeight& weight) {
   return product(x.context(), with_last(x.sizes(), weight.shape[0]), x.size(-1), x.dtype());
 }
 
+namespace {
+
+std::int64_t blocks_of(std::int64_t size) { return (size + kScaledBlock - 1) / kScaledBlock; }
+
+}  // namespace
+
+std::int64_t block_scaled_bytes(std::int64_t out, std::int64_t in) {
+  return out * in + blocks_of(out) * blocks_of(in) * size_of(DType::f32);
+}
+
+BlockScaledWeight make_block_scaled(Context& context, const Dims& shape) {
+  BlockScaledWeight out;
+  out.codes = context.make(shape, DType::u8);
+  out.scales = context.make({blocks_of(shape[0]), blocks_of(shape[1])}, DType::f32);
+  return out;
+}
+
+Tensor matmul_block_scaled(Tensor x_in, const BlockScaledWeight& weight) {
+  const Tensor x = std::move(x_in);
+  const Tensor flat = contiguous(x);
+  return product(x.context(), with_last(x.sizes(), weight.codes.size(0)), x.size(-1), x.dtype());
+}
+
 Tensor matmul_8bit(Tensor x_in, const EightBitWeight& weight, Tensor bias_in) {
   const Tensor x = std::move(x_in);
   const Tensor bias = std::move(bias_in);

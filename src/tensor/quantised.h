@@ -56,6 +56,18 @@ std::int64_t nf4_typed_elements(std::int64_t elements);
 // x [..., in] times the unpacked weight, which backward unpacks again. The weight outlives the graph.
 Tensor linear_nf4(Tensor x, const NF4Weight& weight, bool compiled);
 
+// fp8 with a scale for each block of 128 x 128 (transformers: integrations/finegrained_fp8.py, FP8Linear).
+struct BlockScaledWeight {
+  Tensor codes;   // [out, in], a byte each
+  Tensor scales;  // [blocks of out, blocks of in], fp32
+};
+inline constexpr std::int64_t kScaledBlock = 128;
+std::int64_t block_scaled_bytes(std::int64_t out, std::int64_t in);
+BlockScaledWeight make_block_scaled(Context& context, const Dims& shape);
+// By the Triton kernel, which quantises what comes in as it reads: nothing but the result is made, and a bias is added
+// to that in place. For inference alone.
+Tensor matmul_block_scaled(Tensor x, const BlockScaledWeight& weight);
+
 // A new weight of [out, in] with the tables that belong to it.
 FourBitWeight make_four_bit(Context& context, const Dims& shape, DType dtype, bool double_quantised);
 EightBitWeight make_eight_bit(Context& context, const Dims& shape);

@@ -151,6 +151,30 @@ TrainOptions read_options(const std::string& line, const std::string& model) {
   return o;
 }
 
+AttentionImpl attention_named(const std::string& name) {
+  if (name == "flash") return AttentionImpl::flash;
+  return name == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
+}
+
+engines::transformers::CacheKind cache_named(const std::string& name) {
+  using engines::transformers::CacheKind;
+  if (name == "static") return CacheKind::fixed;
+  if (name == "offloaded") return CacheKind::offloaded;
+  return name == "quantized" ? CacheKind::quantised : CacheKind::dynamic;
+}
+
+engines::transformers::QuantisedCache read_quantised_cache(const std::string& line) {
+  const Json form = *parse_json(line, "--cache-config");
+  engines::transformers::QuantisedCache out;
+  if (form.value("backend", "quanto") == "hqq") out.backend = engines::transformers::CacheBackend::hqq;
+  out.bits = form.value("nbits", out.bits);
+  out.axis_key = form.value("axis_key", out.axis_key);
+  out.axis_value = form.value("axis_value", out.axis_value);
+  out.group = form.value("q_group_size", out.group);
+  out.residual_length = form.value("residual_length", out.residual_length);
+  return out;
+}
+
 // Options of `ullage serve`.
 engines::transformers::ServeOptions read_serving(const std::string& line) {
   engines::transformers::ServeOptions o;
@@ -163,8 +187,9 @@ engines::transformers::ServeOptions read_serving(const std::string& line) {
     else if (key == "--seq-len") o.seq_len = std::stoll(value);
     else if (key == "--new-tokens") o.new_tokens = std::stoll(value);
     else if (key == "--dtype") o.dtype = *parse_dtype(value);
-    else if (key == "--attention") o.attention = value == "eager" ? AttentionImpl::eager : AttentionImpl::sdpa;
-    else if (key == "--cache") o.cache = engines::transformers::CacheKind::fixed;
+    else if (key == "--attention") o.attention = attention_named(value);
+    else if (key == "--cache") o.cache = cache_named(value);
+    else if (key == "--cache-config") o.quantised_cache = read_quantised_cache(value);
     else ADD_FAILURE() << "unknown option in a recorded log: " << key;
   }
   return o;

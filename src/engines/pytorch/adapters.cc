@@ -101,6 +101,7 @@ Tensor TransformersModules::adapted_quantised(const model::Linear& module, const
 
 // Linear4bit.forward and Linear8bitLt.forward (bitsandbytes/nn/modules.py).
 Tensor TransformersModules::quantised_linear(const model::Linear& module, const Quantised& weight, Tensor x_in) {
+  if (weight.blocks.codes) return t::matmul_block_scaled(std::move(x_in), weight.blocks);
   if (weight.packed.codes && options_.packed_kernel) return t::matmul_packed(std::move(x_in), weight.packed);
   if (weight.packed.codes && weight.packed.is_awq()) return awq_linear(module, weight.packed, std::move(x_in));
   if (weight.packed.codes) return gptq_linear(module, weight.packed, std::move(x_in));

@@ -38,17 +38,26 @@ Tensor unpadded(t::Context& context, std::optional<std::int64_t> window, std::in
 }
 
 // Not ahead of the query, and what a function of the model's own says (always yes), by vmap: one index of each
-// dimension at a time, so that results have those dimensions alone that were used.
-Tensor by_vmap(t::Context& context, const Dims& square) {
+// dimension at a time, so that results have those dimensions alone that were used; and of several sequences a token
+// that counts.
+Tensor by_vmap(t::Context& context, std::int64_t batch, bool padded, const Dims& square) {
   const Dims plane{square[2], square[3]};
+  Tensor all = padded ? t::empty(context, Op::ones_like, {square[2]}, DType::boolean) : Tensor{};
   Tensor result = t::empty(context, Op::ones_like, {square[2]}, DType::boolean);
   {
     const Tensor condition = t::empty(context, Op::compare, plane, DType::boolean);
     result = t::empty(context, Op::logical_and, plane, DType::boolean);
   }
-  const Tensor yes = t::empty(context, Op::cast, {}, DType::boolean);
+  {
+    const Tensor yes = t::empty(context, Op::cast, {}, DType::boolean);
+    result = t::empty(context, Op::logical_and, plane, DType::boolean);
+  }
+  if (!padded) return t::view(std::move(result), square);
   result = t::empty(context, Op::logical_and, plane, DType::boolean);
-  return t::view(std::move(result), square);
+  all.reset();
+  const Tensor counts = t::empty(context, Op::index, {batch, square[3]}, DType::boolean);
+  Tensor out = t::empty(context, Op::logical_and, {batch, square[2], square[3]}, DType::boolean);
+  return t::view(std::move(out), {batch, 1, square[2], square[3]});
 }
 
 }  // namespace
@@ -63,7 +72,7 @@ Tensor allowed_keys(t::Context& context, std::optional<std::int64_t> window, con
   query_index = t::add_scalar(std::move(query_index));
   Tensor key_index = t::empty(context, Op::arange, {keys}, DType::i64);
   key_index = t::add_scalar(std::move(key_index));
-  if (source.more_functions) return by_vmap(context, square);
+  if (source.more_functions) return by_vmap(context, batch, bool(source.padding), square);
   if (source.padding) return unpadded(context, window, batch, square);
   if (window) return within_window(context, square);
   return t::empty(context, Op::compare, square, DType::boolean);

@@ -46,7 +46,7 @@ Tensor ModelState::make_weight(const model::Parameter& parameter, NameId label, 
   const Tensor& made = make_quantised(form, shape);
   context_.set_label(made.storage(), label);
   for (const Tensor* table : {&form.four.maxima, &form.four.nested_maxima, &form.eight.scales, &form.packed.zeros,
-                              &form.packed.scales, &form.packed.group_of_row}) {
+                              &form.packed.scales, &form.packed.group_of_row, &form.blocks.scales}) {
     if (*table) context_.set_label(table->storage(), label);
   }
   return made;
@@ -63,6 +63,7 @@ const Tensor& ModelState::make_quantised(Quantised& form, const Dims& shape) {
     case model::BaseFormat::nf4_torchao:
       form.nf4 = tensor::make_nf4(context_, shape, options_.dtype);
       return form.nf4.packed;
+    case model::BaseFormat::fp8: form.blocks = tensor::make_block_scaled(context_, shape); return form.blocks.codes;
     default:
       form.four =
           tensor::make_four_bit(context_, shape, quantised_from(options_), plan_.base == model::BaseFormat::nf4_dq);

@@ -14,7 +14,8 @@ struct Quantised {
   tensor::EightBitWeight eight;
   tensor::PackedWeight packed;
   tensor::NF4Weight nf4;
-  explicit operator bool() const { return four.packed || eight.codes || packed.codes || nf4.packed; }
+  tensor::BlockScaledWeight blocks;
+  explicit operator bool() const { return four.packed || eight.codes || packed.codes || nf4.packed || blocks.codes; }
 };
 
 // What is added to a linear: out + B(A(x)) * scale, and DoRA's magnitude; or what scales its result or its input.

@@ -123,6 +123,26 @@ model::AttentionOutput TransformersModules::fused_attention(const model::Attenti
   return {t::contiguous(std::move(out)), {}};
 }
 
+namespace {
+
+// _is_packed_sequence: whether the positions of a batch of one begin anew.
+void look_for_packed_sequences(t::Context& context, std::int64_t batch, std::int64_t seq) {
+  const t::NoGrad no_grad(context);
+  Tensor increasing;
+  {
+    const Tensor counted = t::empty(context, Op::arange, {seq}, DType::i64);
+    const Tensor least = t::empty(context, Op::min, {}, DType::i64);
+    increasing = t::empty(context, Op::add, {seq}, DType::i64);
+  }
+  if (batch > 1) return;
+  Tensor difference = t::empty(context, Op::sub, {1, seq}, DType::i64);
+  difference = t::empty(context, Op::abs, {1, seq}, DType::i64);
+  difference = t::empty(context, Op::sum, {}, DType::i64);
+  difference = t::to(std::move(difference), DType::boolean);
+}
+
+}  // namespace
+
 // modeling_flash_attention_utils.py: fp32 is cast to the type that products are computed in, and a batch of one is
 // looked at for several sequences in a row, whose positions would begin anew. Heads stay where they lie in memory: the
 // function takes and gives [batch, seq, heads, dim], of which ours are views.
@@ -132,23 +152,7 @@ model::AttentionOutput TransformersModules::flash_attention(const model::Attenti
   const Tensor query = t::to(std::move(query_in), type);
   const Tensor key = t::to(std::move(key_in), type);
   const Tensor value = t::to(std::move(value_in), type);
-  if (query.size(0) == 1) {
-    const t::NoGrad no_grad(context_);
-    const Dims positions{1, query.size(2)};
-    Tensor difference;
-    {
-      Tensor increasing;
-      {
-        const Tensor counted = t::empty(context_, Op::arange, {query.size(2)}, DType::i64);
-        const Tensor least = t::empty(context_, Op::min, {}, DType::i64);
-        increasing = t::empty(context_, Op::add, {query.size(2)}, DType::i64);
-      }
-      difference = t::empty(context_, Op::sub, positions, DType::i64);
-    }
-    difference = t::empty(context_, Op::abs, positions, DType::i64);
-    difference = t::empty(context_, Op::sum, {}, DType::i64);
-    difference = t::to(std::move(difference), DType::boolean);
-  }
+  look_for_packed_sequences(context_, query.size(0), query.size(2));
   Tensor out = t::flash_attention(query, key, value, module.causal);
   out = t::transpose(std::move(out), 1, 2);
   return {t::contiguous(std::move(out)), {}};

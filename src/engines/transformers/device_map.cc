@@ -38,7 +38,8 @@ std::string_view module_of(std::string_view name) { return name.substr(0, name.r
 // What the library counts: half a byte and a byte for bitsandbytes' weights, without their scales; tensors otherwise.
 std::int64_t counted_bytes(const model::Parameter& parameter, const model::ParameterRole& role, model::BaseFormat base,
                            DType dtype) {
-  if (is_packed(base) || !role.quantised) return resident_bytes(parameter, role, base, dtype);
+  const bool by_tensors = is_packed(base) || base == model::BaseFormat::fp8;
+  if (by_tensors || !role.quantised) return resident_bytes(parameter, role, base, dtype);
   if (parameter.tied_to) return 0;
   return base == model::BaseFormat::int8 ? parameter.elements() : parameter.elements() / 2;
 }
@@ -291,13 +292,12 @@ class Placer {
   std::size_t card_ = 0;
 };
 
-// bitsandbytes' quantizers leave a tenth of what they are given (adjust_max_memory).
+}  // namespace
+
 bool leaves_a_tenth(model::BaseFormat format) {
   using model::BaseFormat;
-  return format != BaseFormat::plain && !is_packed(format);
+  return format != BaseFormat::plain && format != BaseFormat::fp8 && !is_packed(format);
 }
-
-}  // namespace
 
 std::int64_t resident_bytes(const model::Parameter& parameter, const model::ParameterRole& role, model::BaseFormat base,
                             DType dtype) {
@@ -305,6 +305,7 @@ std::int64_t resident_bytes(const model::Parameter& parameter, const model::Para
   if (!role.quantised) return parameter.elements() * size_of(dtype);
   const Widths widths = widths_of(parameter);
   if (is_packed(base)) return tensor::packed_bytes(widths.out, widths.in, base == model::BaseFormat::awq);
+  if (base == model::BaseFormat::fp8) return tensor::block_scaled_bytes(widths.out, widths.in);
   if (base == model::BaseFormat::int8) return tensor::eight_bit_bytes(parameter.elements(), widths.out);
   return tensor::four_bit_bytes(parameter.elements(), base == model::BaseFormat::nf4_dq);
 }

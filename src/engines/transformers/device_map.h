@@ -40,6 +40,9 @@ struct Placement {
 Placement place(const model::Architecture& architecture, const model::TuningPlan& plan, const ServeOptions& options,
                 DeviceMap map, std::span<const std::int64_t> free_bytes);
 
+// bitsandbytes' quantizers leave a tenth of what they are given (adjust_max_memory).
+bool leaves_a_tenth(model::BaseFormat format);
+
 // What a parameter takes on its card, with the tables of a quantised one, without an allocator's rounding.
 std::int64_t resident_bytes(const model::Parameter& parameter, const model::ParameterRole& role, model::BaseFormat base,
                             DType dtype);

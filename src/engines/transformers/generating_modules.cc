@@ -32,11 +32,17 @@ Tensor GeneratingModules::make_mask(std::optional<std::int64_t> window, std::int
   const Tensor given = counted;
   if (sizes.keys + sizes.offset > counted.size(1))
     counted = t::empty(context(), Op::pad, {batch, sizes.keys + sizes.offset}, DType::boolean);
+  if (is_flash()) {  // flash_attention_mask: without padding there is none
+    t::empty(context(), Op::compare, {}, DType::boolean);
+    return {};
+  }
   const bool eager = makes_eager_mask(source);
   if (!eager && !fixed_ && !source.more_functions && skips(counted, window, sizes, seq)) return {};
   source.padding = counted;
   Tensor mask = pytorch::allowed_keys(context(), window, source, {batch, seq, sizes.keys});
   if (!eager) return t::expand(std::move(mask), {batch, 1, seq, sizes.keys});
+  counted.reset();  // padded in the function that makes the mask, which has returned
+  source.padding.reset();
   const Tensor zero = t::empty(context(), Op::cast, {}, dtype);
   const Tensor lowest = t::empty(context(), Op::empty, {}, dtype);
   return t::empty(context(), Op::where, {batch, 1, seq, sizes.keys}, dtype);

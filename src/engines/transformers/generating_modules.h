@@ -28,6 +28,8 @@ class GeneratingModules : public pytorch::TransformersModules {
                            model::MaskSource source);
 
   tensor::Tensor position_ids(const tensor::Tensor&) override { return positions_; }
+  // With a fixed cache the mask that was made stands in their place.
+  tensor::Tensor counted_tokens() override { return counts_ || masks_.empty() ? counts_ : masks_.front(); }
   tensor::Tensor causal_mask(std::optional<std::int64_t> window, const tensor::Tensor& hidden,
                              model::MaskSource source) override;
   void extend_past(tensor::Tensor& key, tensor::Tensor& value) override { cache_.update(context().layer, key, value); }

@@ -23,10 +23,15 @@ Tensor joined(const Tensor& before, const Tensor& more) {
 }  // namespace
 
 KeyValueCache::KeyValueCache(t::Context& context, const model::Architecture& architecture, const ServeOptions& options)
-    : context_(context), fixed_(options.cache == CacheKind::fixed), longest_(options.cached_tokens()) {
+    : context_(context),
+      kind_(options.cache),
+      fixed_(options.cache == CacheKind::fixed),
+      form_(options.quantised_cache),
+      prompt_(options.seq_len),
+      longest_(options.cached_tokens()) {
   for (std::int64_t i = 0; i < architecture.layer_count(); ++i) {
     Layer& layer = layers_.emplace_back();
-    layer.window = architecture.kind_of(i).attention.window.value_or(0);
+    if (kind_ != CacheKind::quantised) layer.window = architecture.kind_of(i).attention.window.value_or(0);
   }
 }
 
@@ -42,7 +47,10 @@ void KeyValueCache::update(std::int64_t layer_number, Tensor& key, Tensor& value
   const t::Restore<memory::Component> component(context_.component, memory::Component::kv_cache);
   Layer& layer = layers_[static_cast<std::size_t>(layer_number)];
   const std::int64_t tokens = key.size(2);
-  if (!fixed_) {
+  if (kind_ == CacheKind::offloaded) prefetch(layers_[static_cast<std::size_t>(layer_number + 1) % layers_.size()]);
+  if (kind_ == CacheKind::quantised) {
+    quantise(layer, key, value);
+  } else if (!fixed_) {
     if (layer.window > 0) slide(layer, key, value);
     else grow(layer, key, value);
   } else if (layer.window > 0 && layer.seen + tokens > width(layer)) {
@@ -51,8 +59,57 @@ void KeyValueCache::update(std::int64_t layer_number, Tensor& key, Tensor& value
     fill(layer, key, value);
   }
   layer.seen += tokens;
-  context_.set_label(layer.keys.storage(), context_.intern("keys"));
-  context_.set_label(layer.values.storage(), context_.intern("values"));
+  if (layer.keys) {
+    context_.set_label(layer.keys.storage(), context_.intern("keys"));
+    context_.set_label(layer.values.storage(), context_.intern("values"));
+  }
+  if (kind_ == CacheKind::offloaded) offload(layer);
+}
+
+// QuantizedLayer.update: the first tokens are quantised at once and read as they are; later ones are read behind what
+// the others become again, and when enough of them have come all are quantised anew.
+void KeyValueCache::quantise(Layer& layer, Tensor& key, Tensor& value) {
+  if (layer.seen == 0) {
+    layer.quantised_keys.take(t::contiguous(key), form_, form_.axis_key);
+    layer.quantised_values.take(t::contiguous(value), form_, form_.axis_value);
+    return;
+  }
+  const t::Restore<memory::Component> component(context_.component, memory::Component::temporaries);
+  const Tensor old_keys = layer.quantised_keys.whole();
+  const Tensor old_values = layer.quantised_values.whole();
+  const auto behind = [](const Tensor& old, const Tensor& recent, const Tensor& last) {
+    return recent ? t::cat({old, recent, last}, 2) : t::cat({old, last}, 2);
+  };
+  Tensor all_keys = behind(old_keys, layer.keys, key);
+  Tensor all_values = behind(old_values, layer.values, value);
+  context_.component = memory::Component::kv_cache;
+  if (layer.keys && layer.keys.size(2) + 1 >= form_.residual_length) {
+    layer.quantised_keys.take(t::contiguous(all_keys), form_, form_.axis_key);
+    layer.quantised_values.take(t::contiguous(all_values), form_, form_.axis_value);
+    layer.keys.reset();
+    layer.values.reset();
+  } else {
+    layer.keys = joined(layer.keys, key);
+    layer.values = joined(layer.values, value);
+  }
+  key = std::move(all_keys);
+  value = std::move(all_values);
+}
+
+void KeyValueCache::offload(Layer& layer) {
+  layer.host_keys = layer.keys.sizes();
+  layer.host_values = layer.values.sizes();
+  layer.host_dtype = layer.keys.dtype();
+  layer.on_host = true;
+  layer.keys.reset();
+  layer.values.reset();
+}
+
+void KeyValueCache::prefetch(Layer& layer) {
+  if (!layer.on_host) return;
+  layer.keys = t::empty(context_, Op::copy, layer.host_keys, layer.host_dtype);
+  layer.values = t::empty(context_, Op::copy, layer.host_values, layer.host_dtype);
+  layer.on_host = false;
 }
 
 // DynamicLayer.update.
@@ -141,6 +198,15 @@ void KeyValueCache::jump_to(std::int64_t tokens) {
     Layer& layer = layers_[i];
     const t::Restore<std::int16_t> number(context_.layer, static_cast<std::int16_t>(i));
     layer.seen = tokens;
+    if (kind_ == CacheKind::quantised) {
+      jump_quantised(layer, tokens);
+      continue;
+    }
+    if (layer.on_host) {
+      const std::int64_t kept = layer.window > 1 ? std::min(layer.window - 1, tokens) : tokens;
+      layer.host_keys[2] = layer.host_values[2] = kept;
+      continue;
+    }
     if (fixed_ || !layer.keys) continue;
     // A window's view begins one token behind what it is a view of.
     const std::int64_t kept = layer.window > 1 ? std::min(layer.window, tokens) : tokens;
@@ -151,6 +217,19 @@ void KeyValueCache::jump_to(std::int64_t tokens) {
       layer.values = last_tokens(layer.values, layer.window - 1);
     }
   }
+}
+
+void KeyValueCache::jump_quantised(Layer& layer, std::int64_t tokens) {
+  const std::int64_t recent = (tokens - prompt_) % form_.period();
+  layer.quantised_keys.jump_to(context_, tokens - recent);
+  layer.quantised_values.jump_to(context_, tokens - recent);
+  const auto last = [&](const QuantisedTokens& all) {
+    t::Dims sizes = all.sizes();
+    sizes[2] = recent;
+    return recent > 0 ? t::empty(context_, Op::cat, sizes, all.dtype()) : Tensor{};
+  };
+  layer.keys = last(layer.quantised_keys);
+  layer.values = last(layer.quantised_values);
 }
 
 }  // namespace ullage::engines::transformers

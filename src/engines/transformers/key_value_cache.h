@@ -1,10 +1,11 @@
 // The classes of transformers/cache_utils.py (5.12) that hold keys and values: DynamicCache and StaticCache with their
-// layers for windows.
+// layers for windows, DynamicCache that offloads, QuantizedCache.
 #pragma once
 
 #include <vector>
 
 #include "engines/transformers/options.h"
+#include "engines/transformers/quantised_tokens.h"
 #include "tensor/ops.h"
 
 namespace ullage::engines::transformers {
@@ -33,6 +34,14 @@ class KeyValueCache {
     tensor::Tensor keys;
     tensor::Tensor values;
     tensor::Tensor counter;  // what the class keeps on the card: how many tokens, or the window's width
+    // Of a layer that waits in host memory.
+    tensor::Dims host_keys;
+    tensor::Dims host_values;
+    DType host_dtype = DType::bf16;
+    bool on_host = false;
+    // All tokens but those that `keys` and `values` hold.
+    QuantisedTokens quantised_keys;
+    QuantisedTokens quantised_values;
   };
 
   std::int64_t width(const Layer& layer) const;
@@ -41,10 +50,17 @@ class KeyValueCache {
   void fill(Layer& layer, tensor::Tensor& key, tensor::Tensor& value);
   void overflow(Layer& layer, tensor::Tensor& key, tensor::Tensor& value);
   void roll(Layer& layer, tensor::Tensor& key, tensor::Tensor& value);
+  void quantise(Layer& layer, tensor::Tensor& key, tensor::Tensor& value);
+  void offload(Layer& layer);
+  void prefetch(Layer& layer);
+  void jump_quantised(Layer& layer, std::int64_t tokens);
   void make_counter(Layer& layer);
 
   tensor::Context& context_;
+  CacheKind kind_;
   bool fixed_;
+  QuantisedCache form_;
+  std::int64_t prompt_;   // tokens that are quantised at once
   std::int64_t longest_;  // tokens that the fixed cache has room for
   std::vector<Layer> layers_;
 };

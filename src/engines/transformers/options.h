@@ -7,8 +7,23 @@
 
 namespace ullage::engines::transformers {
 
-// dynamic: grows by concatenation with every token; fixed: StaticCache, allocated in whole by the first tokens.
-enum class CacheKind : std::uint8_t { dynamic, fixed };
+// dynamic: grows by concatenation with every token; fixed: StaticCache, allocated in whole by the first tokens;
+// quantised: QuantizedCache, without windows; offloaded: dynamic, each layer's waiting in host memory for its turn.
+enum class CacheKind : std::uint8_t { dynamic, fixed, quantised, offloaded };
+
+enum class CacheBackend : std::uint8_t { quanto, hqq };
+
+// QuantizedCache's arguments and their defaults (cache_config).
+struct QuantisedCache {
+  CacheBackend backend = CacheBackend::quanto;
+  std::int64_t bits = 4;
+  int axis_key = 0;
+  int axis_value = 0;
+  std::int64_t group = 64;             // numbers that share a scale
+  std::int64_t residual_length = 128;  // so many of the last tokens are fewer than are kept as they are
+  // From one time that all tokens are quantised to the next: where there is one that is kept, it is looked at.
+  std::int64_t period() const { return residual_length > 2 ? residual_length : 2; }
+};
 
 struct ServeOptions {
   pytorch::Kernels kernels = pytorch::Kernels::cuda;
@@ -19,6 +34,7 @@ struct ServeOptions {
   DType dtype = DType::bf16;
   pytorch::AttentionImpl attention = pytorch::AttentionImpl::sdpa;
   CacheKind cache = CacheKind::dynamic;
+  QuantisedCache quantised_cache;                        // where that is what `cache` says
   model::BaseFormat weights = model::BaseFormat::plain;  // of linear layers but the head
 
   // The last token that is generated is never put in.

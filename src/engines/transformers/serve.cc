@@ -22,11 +22,13 @@ using t::Tensor;
 namespace {
 
 // Families whose generation equals a recording of the published class, event by event.
-constexpr std::array<std::string_view, 31> kRecorded{
-    "cohere",    "cohere2",  "deepseek_v2", "deepseek_v3", "exaone4",    "gemma",    "gemma2",     "gemma3_text",
-    "glm4",      "glm4_moe", "gpt_neox",    "granite",     "granitemoe", "llama",    "minimax_m2", "mistral",
-    "mixtral",   "olmo",     "olmo2",       "olmo3",       "olmoe",      "phi",      "phi3",       "qwen2",
-    "qwen2_moe", "qwen3",    "qwen3_moe",   "seed_oss",    "smollm3",    "stablelm", "starcoder2"};
+constexpr std::array<std::string_view, 41> kRecorded{
+    "bloom",       "cohere",     "cohere2",     "deepseek_v2", "deepseek_v3", "exaone4",       "falcon",
+    "gemma",       "gemma2",     "gemma3_text", "glm4",        "glm4_moe",    "glm4_moe_lite", "gpt2",
+    "gpt_bigcode", "gpt_neo",    "gpt_neox",    "gpt_oss",     "gptj",        "granite",       "granitemoe",
+    "llama",       "minimax_m2", "mistral",     "mixtral",     "mpt",         "olmo",          "olmo2",
+    "olmo3",       "olmoe",      "opt",         "phi",         "phi3",        "qwen2",         "qwen2_moe",
+    "qwen3",       "qwen3_moe",  "seed_oss",    "smollm3",     "stablelm",    "starcoder2"};
 
 // Steps at either end that are run where those in the middle are not.
 constexpr std::int64_t kStepsAtEnds = 3;
@@ -48,6 +50,7 @@ class Generation {
         options_(options),
         module_options_(module_options(options)),
         most_steps_(most_steps),
+        takes_positions_(architecture.rotary.dim > 0 || bool(architecture.positions.weight)),
         context_(policy_of(module_options_)),
         state_(context_, architecture, plan, module_options_),
         cache_(context_, architecture, options),
@@ -99,7 +102,7 @@ class Generation {
     compare_any(1);
     if (options_.batch > 1) compare_any(options_.batch);  // several prompts may be padded on the wrong side
     const t::Dims all{options_.batch, options_.seq_len};
-    {
+    if (takes_positions_) {
       Tensor counted = make(Op::cumsum, all, DType::i64);
       const Tensor numbered = make(Op::sub, all, DType::i64);
       counted.reset();
@@ -147,7 +150,8 @@ class Generation {
   void prefill() {
     ModelInputs inputs;
     inputs.ids = ids_;
-    inputs.positions = make(Op::clone, positions_.sizes(), DType::i64);
+    const Tensor copied = make(Op::clone, ids_.sizes(), DType::i64);
+    if (takes_positions_) inputs.positions = positions_;
     inputs.counts = counts_;
     inputs.masks = fixed_masks(options_.seq_len);
     forward(inputs);
@@ -160,7 +164,7 @@ class Generation {
   void decode_token() {
     ModelInputs next;
     next.ids = column(Op::clone);
-    next.positions = column(Op::clone);
+    if (takes_positions_) next.positions = column(Op::clone);
     next.counts = counts_;
     next.masks = fixed_masks(1);
     if (options_.cache == CacheKind::fixed) next.counts.reset();
@@ -175,7 +179,7 @@ class Generation {
   // _update_model_kwargs_for_generation: positions and mask grow by a column.
   void extend(std::int64_t tokens) {
     const Tensor old_positions = positions_;
-    {
+    if (takes_positions_) {
       Tensor next;
       {
         const Tensor one = make(Op::arange, {1}, DType::i64);
@@ -237,22 +241,31 @@ class Generation {
     const std::int64_t steps = options_.new_tokens - 1;
     const bool jumps = steps > 2 * kStepsAtEnds && steps * architecture_.layer_count() > most_steps_;
     out_.jumped = jumps;
+    std::int64_t done = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
-      if (jumps && step == kStepsAtEnds) step = jump(steps - kStepsAtEnds);
+      if (jumps && !is_run(step, steps)) continue;
+      if (step > done) jump(step);
       decode_token();
       choose_token();
+      done = step + 1;
     }
   }
 
-  // To the state before step `to`, which it returns.
-  std::int64_t jump(std::int64_t to) {
+  // Of many steps those at both ends, and the last one that quantises all tokens anew.
+  bool is_run(std::int64_t step, std::int64_t steps) const {
+    if (step < kStepsAtEnds || step >= steps - kStepsAtEnds) return true;
+    const std::int64_t period = options_.quantised_cache.period();
+    return options_.cache == CacheKind::quantised && step == steps / period * period - 1;
+  }
+
+  // To the state before step `to`.
+  void jump(std::int64_t to) {
     context_.begin_section(memory::kNoLayer);
     cache_.jump_to(options_.seq_len + to);
     const t::Dims all{options_.batch, options_.seq_len + to + 1};
-    positions_ = input(Op::cat, all, "position_ids");
+    if (takes_positions_) positions_ = input(Op::cat, all, "position_ids");
     counts_ = input(Op::cat, all, "attention_mask");
     ids_ = input(Op::cat, all, "input_ids");
-    return to;
   }
 
   std::uint32_t mark(std::string_view name) {
@@ -265,6 +278,8 @@ class Generation {
   const ServeOptions& options_;
   const pytorch::TrainOptions module_options_;
   std::int64_t most_steps_;
+  // generate() makes them where the model's forward takes them: not where ALiBi alone tells tokens apart.
+  bool takes_positions_;
   t::Context context_;
   pytorch::ModelState state_;
   KeyValueCache cache_;
@@ -284,8 +299,49 @@ class Generation {
   Tensor all_finished_;
 };
 
+// Every time that all tokens are quantised: the first, and then one in each period; what fills groups repeats itself
+// with the smaller of the groups' sizes.
+Expected<void> check_groups(const model::Architecture& architecture, const ServeOptions& options) {
+  const QuantisedCache& form = options.quantised_cache;
+  const std::int64_t times = std::min<std::int64_t>((options.new_tokens - 1) / form.period(), 8 * form.group);
+  for (const model::LayerKind& kind : architecture.kinds) {
+    const model::Attention& a = kind.attention;
+    for (std::int64_t i = 0; i <= times; ++i) {
+      const std::int64_t tokens = options.seq_len + i * form.period();
+      const t::Dims sizes{options.batch, a.kv_heads, tokens, a.head_dim};
+      if (fills_groups(form, form.axis_key, sizes) && fills_groups(form, form.axis_value, sizes)) continue;
+      return fail(ErrorCode::invalid_argument, "--cache-config",
+                  fmt::format("{} x {} x {} x {} keys (sequences, heads, tokens, dimensions) do not fill groups of {}, "
+                              "which the library refuses; choose another q_group_size or --seq-len",
+                              options.batch, a.kv_heads, tokens, a.head_dim, form.group));
+    }
+  }
+  return {};
+}
+
+Expected<void> check_cache(const model::Architecture& architecture, const ServeOptions& options) {
+  const bool flash = options.attention == pytorch::AttentionImpl::flash;
+  if (flash && options.cache == CacheKind::fixed)
+    return fail(ErrorCode::unsupported, "--cache",
+                "flash attention takes a static cache's empty places for padding, which is not modelled; use dynamic");
+  const bool shifts = architecture.alibi || architecture.family == "bloom";
+  if (shifts && options.cache == CacheKind::fixed)
+    return fail(
+        ErrorCode::unsupported, "--cache",
+        fmt::format("a static cache of {}, which has ALiBi, is not modelled; use dynamic", architecture.family));
+  if (options.cache != CacheKind::quantised) return {};
+  const bool latent = std::any_of(architecture.kinds.begin(), architecture.kinds.end(),
+                                  [](const model::LayerKind& kind) { return kind.attention.latent.kv_rank > 0; });
+  if (latent)
+    return fail(ErrorCode::unsupported, "--cache", "quantised keys of latent attention are not modelled; use dynamic");
+  return check_quantised_cache(options.quantised_cache, "--cache-config").and_then([&] {
+    return check_groups(architecture, options);
+  });
+}
+
 Expected<void> check(const model::Architecture& architecture, const ServeOptions& options) {
   if (auto served = check_served(architecture); !served) return served;
+  if (auto cached = check_cache(architecture, options); !cached) return cached;
   if (auto counted = model::check_size(architecture, options.batch, options.cached_tokens()); !counted) return counted;
   const bool bounded = architecture.positions.weight || architecture.bounded_positions;
   if (!bounded || options.cached_tokens() <= architecture.max_positions) return {};
@@ -342,6 +398,7 @@ std::int64_t kept_bytes_per_token(const model::Architecture& architecture, const
     }
     for (const model::TokenCache& cache : model::token_caches(kind)) elements += cache.elements();
   }
+  if (options.cache == CacheKind::quantised) return quantised_bytes(options.quantised_cache, elements, options.dtype);
   return elements * size_of(options.dtype);
 }
 

@@ -76,6 +76,7 @@ AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, con
   Tensor query = part_of(parted, 0);
   Tensor key = part_of(parted, 1);
   Tensor value = part_of(parted, 2);
+  m.extend_past(key, value);
   query = tensor::reshape(query, {rows, -1, a.head_dim});
   key = tensor::reshape(key, {rows, -1, a.head_dim});
   key = tensor::transpose(key, -1, -2);
@@ -119,9 +120,10 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   const Tensor embeds = call([&](Tensor x) { return m.embedding(arch.embedding, x); }, ids);
   Tensor hidden = call([&](Tensor x) { return m.norm(arch.embedding_norm, x); }, embeds);
   const Attention& a = arch.kinds[0].attention;
-  const Tensor tokens = tensor::empty(m.context(), Op::ones_like, {embeds.size(0), embeds.size(1)}, DType::f32);
+  Tensor tokens = m.counted_tokens();
+  if (!tokens) tokens = tensor::empty(m.context(), Op::ones_like, {embeds.size(0), embeds.size(1)}, DType::f32);
   Tensor alibi = alibi_of_tokens(tokens, a.heads, DType::f32, hidden.dtype());
-  alibi = tensor::view(std::move(alibi), {-1, 1, embeds.size(1)});
+  alibi = tensor::view(std::move(alibi), {-1, 1, tokens.size(1)});
   const Tensor mask = m.causal_mask({}, embeds, {tokens, false, false, true});
   Tensor weights;
   for (std::int64_t i = 0; i < arch.layer_count(); ++i) {

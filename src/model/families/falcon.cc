@@ -199,6 +199,7 @@ AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, con
   h.key = heads_first(std::move(h.key));
   h.value = heads_first(std::move(h.value));
   if (!bias.alibi) m.apply_rotary(h.query, h.key, bias.rotary);
+  m.extend_past(h.key, h.value);
   Tensor bound[3];  // what the composed function's scores went through, named until it returns
   AttentionOutput attended = attend(m, a, h, bias, hidden.dtype(), bound);
   Tensor out = tensor::transpose(std::move(attended.output), 1, 2);
@@ -248,7 +249,8 @@ Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   Bias bias;
   Tensor tokens;
   if (arch.alibi) {
-    tokens = tensor::empty(m.context(), Op::ones_like, {embeds.size(0), embeds.size(1)}, DType::i64);
+    tokens = m.counted_tokens();
+    if (!tokens) tokens = tensor::empty(m.context(), Op::ones_like, {embeds.size(0), embeds.size(1)}, DType::i64);
     bias.alibi = alibi_of_tokens(tokens, a.heads, DType::bf16, embeds.dtype());
     bias.alibi = tensor::unsqueeze(std::move(bias.alibi), 2);
   }

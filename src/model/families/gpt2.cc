@@ -25,6 +25,7 @@ AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, Ten
   key = heads_first(std::move(key), a.head_dim);
   value = heads_first(std::move(value), a.head_dim);
   query = heads_first(std::move(query), a.head_dim);
+  m.extend_past(key, value);
   const std::int64_t batch = query.size(0);
   const std::int64_t seq = query.size(2);
   AttentionOutput attended = m.attention(a, query, key, value, mask);

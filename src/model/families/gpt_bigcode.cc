@@ -80,7 +80,8 @@ AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, Ten
   const std::int64_t batch = hidden.size(0);
   const std::int64_t seq = hidden.size(1);
   Tensor fused = call([&](Tensor x) { return m.linear(a.qkv, x); }, hidden);
-  const Heads h = split_heads(a, std::move(fused));
+  Heads h = split_heads(a, std::move(fused));
+  m.extend_past(h.key, h.value);
   AttentionOutput attended = m.attention(a, h.query, h.key, h.value, mask);
   Tensor out = tensor::reshape(std::move(attended.output), {batch, seq, a.heads * a.head_dim});
   out = tensor::contiguous(std::move(out));

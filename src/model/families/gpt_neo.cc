@@ -93,13 +93,14 @@ AttentionOutput attend(Modules& m, const Attention& a, const Tensor& query_in, c
   const Tensor query = tensor::to(query_in, DType::f32);
   const Tensor key = tensor::to(key_in, DType::f32);
   const std::int64_t seq = query.size(2);
+  const std::int64_t keys = key.size(2);
   Tensor weights;
   {
     Tensor turned = tensor::transpose(key, -1, -2);
     weights = tensor::matmul(query, std::move(turned));
   }
-  Tensor seen = tensor::slice(table, 2, 0, seq);
-  seen = tensor::slice(std::move(seen), 3, 0, seq);
+  Tensor seen = tensor::slice(table, 2, keys - seq, keys);
+  seen = tensor::slice(std::move(seen), 3, 0, keys);
   const Tensor lowest = tensor::empty(m.context(), Op::cast, {}, weights.dtype());
   weights = tensor::where(seen, weights, lowest);
   weights = tensor::add(weights, mask);
@@ -120,6 +121,7 @@ AttentionOutput attention(Modules& m, const LayerKind& layer, Tensor hidden, con
   query = heads_first(std::move(query), a);
   key = heads_first(std::move(key), a);
   value = heads_first(std::move(value), a);
+  m.extend_past(key, value);
   AttentionOutput attended = attend(m, a, query, key, value, m.buffer(0), mask);
   Tensor out = tensor::transpose(std::move(attended.output), 1, 2);
   out = tensor::contiguous(std::move(out));

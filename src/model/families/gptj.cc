@@ -54,7 +54,7 @@ Expected<GptjConfig> read_config(const JsonObject& config) {
   return finish(fields, std::move(c));
 }
 
-// Sines and cosines of the positions, [1, seq, dim / 2] each; both are parts of one tensor. Every layer copies its
+// Sines and cosines of the positions, [rows, seq, dim / 2] each; both are parts of one tensor. Every layer copies its
 // whole table to pick them.
 struct Waves {
   Tensor table;
@@ -67,12 +67,13 @@ struct Waves {
 Waves waves_of(tensor::Context& context, const Architecture& arch, const Tensor& positions, DType dtype) {
   const tensor::NoGrad no_grad(context);
   const std::int64_t dim = arch.rotary.dim;
+  const std::int64_t rows = positions.size(0);
   const std::int64_t seq = positions.size(1);
   Waves out;
-  out.table = tensor::empty(context, Op::repeat, {1, arch.max_positions, dim}, DType::f32);
-  out.indices = tensor::empty(context, Op::repeat, {1, seq, dim}, DType::i64);
+  out.table = tensor::empty(context, Op::repeat, {rows, arch.max_positions, dim}, DType::f32);
+  out.indices = tensor::empty(context, Op::repeat, {rows, seq, dim}, DType::i64);
   {
-    Tensor picked = tensor::empty(context, Op::gather, {1, seq, dim}, DType::f32);
+    Tensor picked = tensor::empty(context, Op::gather, {rows, seq, dim}, DType::f32);
     out.both = tensor::to(std::move(picked), dtype);
   }
   std::vector<Tensor> parts = tensor::split(out.both, dim / 2, -1);
@@ -81,12 +82,12 @@ Waves waves_of(tensor::Context& context, const Architecture& arch, const Tensor&
   return out;
 }
 
-// Each value twice, as neighbours turn together: [1, seq, 1, dim].
+// Each value twice, as neighbours turn together: [rows, seq, 1, dim].
 Tensor repeat_pairs(const Tensor& x) {
   tensor::Context& context = x.context();
   const tensor::NoGrad no_grad(context);
-  const Tensor pairs = tensor::empty(context, Op::clone, {1, x.size(1), 1, x.size(2), 2}, x.dtype());
-  return tensor::view(pairs, {1, x.size(1), 1, 2 * x.size(2)});
+  const Tensor pairs = tensor::empty(context, Op::clone, {x.size(0), x.size(1), 1, x.size(2), 2}, x.dtype());
+  return tensor::view(pairs, {x.size(0), x.size(1), 1, 2 * x.size(2)});
 }
 
 Tensor rotate_every_two(Tensor x_in) {
@@ -150,6 +151,7 @@ AttentionOutput attention(Modules& m, const Architecture& arch, const LayerKind&
   query = tensor::cat({q.turned, q.passed}, -1);
   key = tensor::transpose(std::move(key), 1, 2);
   query = tensor::transpose(std::move(query), 1, 2);
+  m.extend_past(key, value);
   AttentionOutput attended = attend(m, a, query, key, value, mask);
   Tensor out = tensor::transpose(std::move(attended.output), 1, 2);
   out = tensor::contiguous(std::move(out));

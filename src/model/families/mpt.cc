@@ -107,8 +107,8 @@ AttentionOutput attend(Modules& m, const Attention& a, const Tensor& query, cons
     Tensor product = tensor::matmul(query, std::move(turned));
     scores = tensor::mul_scalar(std::move(product));
   }
-  const std::int64_t seq = key.size(2);
-  const Tensor nearest = tensor::slice(alibi, 2, alibi.size(2) - seq, alibi.size(2));
+  const std::int64_t keys = key.size(2);
+  const Tensor nearest = tensor::slice(alibi, 2, alibi.size(2) - keys, alibi.size(2));
   scores = tensor::add(scores, nearest);
   scores = tensor::masked_fill(scores, mask);
   Tensor weights;
@@ -121,7 +121,7 @@ AttentionOutput attend(Modules& m, const Attention& a, const Tensor& query, cons
   Tensor out = tensor::matmul(weights, value);
   out = tensor::transpose(std::move(out), 1, 2);
   out = tensor::contiguous(std::move(out));
-  out = tensor::view(std::move(out), {query.size(0), seq, a.heads * a.head_dim});
+  out = tensor::view(std::move(out), {query.size(0), query.size(2), a.heads * a.head_dim});
   out = call([&](Tensor x) { return m.linear(a.o, x); }, out);
   return {std::move(out), std::move(weights)};
 }
@@ -137,8 +137,9 @@ AttentionOutput attention(Modules& m, const Attention& a, Tensor hidden, const T
   if (a.clipped) mixed = tensor::clamp(mixed);
   std::vector<Tensor> parts = tensor::split(mixed, a.heads * a.head_dim, 2);
   const Tensor query = heads_first(std::move(parts[0]));
-  const Tensor key = heads_first(std::move(parts[1]));
-  const Tensor value = heads_first(std::move(parts[2]));
+  Tensor key = heads_first(std::move(parts[1]));
+  Tensor value = heads_first(std::move(parts[2]));
+  m.extend_past(key, value);
   return attend(m, a, query, key, value, alibi, mask);
 }
 

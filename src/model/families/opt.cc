@@ -107,16 +107,21 @@ Tensor decoder_layer(Modules& m, const LayerKind& layer, Tensor hidden, Tensor m
   return feed_forward(m, layer, std::move(hidden));
 }
 
-// Without a mask every token counts; positions are counted from it.
+// Without a mask every token counts; positions are counted from it unless the caller gives both.
 struct Tokens {
   Tensor mask;
   Tensor positions;
 };
 
-Tokens count_tokens(const Tensor& embeds) {
+Tokens count_tokens(Modules& m, const Tensor& embeds) {
   tensor::Context& context = embeds.context();
   const tensor::Dims sizes{embeds.size(0), embeds.size(1)};
   Tokens out;
+  out.mask = m.counted_tokens();
+  if (out.mask) {
+    out.positions = m.position_ids(embeds);
+    return out;
+  }
   out.mask = tensor::empty(context, Op::ones_like, sizes, DType::f32);
   const Tensor counts = tensor::empty(context, Op::sum, sizes, DType::f32);
   Tensor positions = tensor::mul(counts, out.mask);
@@ -132,7 +137,7 @@ Tensor embed_positions(Modules& m, const Architecture& arch, const Tensor& posit
 
 Tensor body(Modules& m, const Architecture& arch, Tensor ids) {
   Tensor embeds = call([&](Tensor x) { return m.embedding(arch.embedding, x); }, ids);
-  const Tokens tokens = count_tokens(embeds);
+  const Tokens tokens = count_tokens(m, embeds);
   const Tensor positions = tokens.positions;
   const Tensor mask = m.causal_mask({}, embeds, {tokens.mask, false});
   const Tensor position_embeds = call([&](Tensor x) { return embed_positions(m, arch, x); }, positions);
