@@ -4,10 +4,19 @@
 #include <vector>
 
 #include "cli/device_options.h"
-#include "report/messages.h"
+#include "cli/model_source.h"
+#include "report/prediction.h"
 #include "tensor/policy.h"
 
 namespace ullage::cli {
+
+// A prediction's assumptions in the order in which they are told: what was resolved, the model's, the card's, and the
+// engine's that `out` has already. Warnings: the engine's, what was resolved, the model's.
+struct Told {
+  std::vector<report::Message> assumptions;
+  std::vector<report::Message> warnings;
+};
+void tell(report::Prediction& out, Told resolved, const LoadedModel& loaded, std::vector<report::Message> of_device);
 
 void append(std::vector<report::Message>& to, std::vector<report::Message> more);
 

@@ -158,11 +158,30 @@ Expected<void> rank_gpus(FitModel& model, std::int64_t most, const FitWanted& wa
   return add_best(std::move(pairs), most, wanted, files, table);
 }
 
+// A row for a model that has no answer.
+void add_unmodelled(const std::string& word, const Error& error, FitTable& table) {
+  FitRow row;
+  row.model = word;
+  row.not_modelled = to_string(error);
+  table.rows.push_back(std::move(row));
+}
+
 void add_warnings(const FitModel& model, FitTable& table) {
   for (const report::Message& warning : model.loaded.warnings) {
+    if (warning.key == Text::warn_quantised) continue;  // of training; here the row says it
     if (std::find(table.warnings.begin(), table.warnings.end(), warning) == table.warnings.end())
       table.warnings.push_back(warning);
   }
+}
+
+// On the cards that were named, or the best of all.
+Expected<void> add_model(FitModel& model, const std::vector<FitGpu>& gpus, std::int64_t most, const FitWanted& wanted,
+                         const Files& files, FitTable& table) {
+  if (gpus.empty()) return rank_gpus(model, most, wanted, files, table);
+  Expected<void> added;
+  for (std::size_t i = 0; added && i < gpus.size(); ++i)
+    added = add_rows({&model, &gpus[i], {}}, wanted, files, true, table);
+  return added;
 }
 
 Expected<FitTable> fit_models(const Invocation& call, const FitWanted& wanted, std::int64_t most) {
@@ -173,16 +192,22 @@ Expected<FitTable> fit_models(const Invocation& call, const FitWanted& wanted, s
   for (const FitGpu& gpu : *gpus) {
     if (auto linked = check_interconnect(arguments, {gpu.gpu}); !linked) return tl::unexpected<Error>(linked.error());
   }
+  std::optional<Error> unmodelled;
+  bool answered = false;
   for (const std::string& word : parts_of(arguments.positionals().front())) {
-    const auto model = load_fit_model(word, wanted, call.files);
-    if (!model) return tl::unexpected<Error>(model.error());
-    add_warnings(**model, out);
-    Expected<void> added;
-    if (!arguments.has("--gpu")) added = rank_gpus(**model, most, wanted, call.files, out);
-    for (std::size_t i = 0; added && i < gpus->size(); ++i)
-      added = add_rows({model->get(), &(*gpus)[i], {}}, wanted, call.files, true, out);
-    if (!added) return tl::unexpected<Error>(added.error());
+    const std::size_t before = out.rows.size();
+    const auto added = load_fit_model(word, wanted, call.files).and_then([&](const std::unique_ptr<FitModel>& model) {
+      add_warnings(*model, out);
+      return add_model(*model, *gpus, most, wanted, call.files, out);
+    });
+    answered = answered || added;
+    if (added) continue;
+    if (added.error().code != ErrorCode::unsupported) return tl::unexpected<Error>(added.error());
+    if (!unmodelled) unmodelled = added.error();
+    out.rows.resize(before);
+    add_unmodelled(word, added.error(), out);
   }
+  if (!answered && unmodelled) return tl::unexpected<Error>(*unmodelled);
   if (out.rows.empty() && out.not_fitting == 0)
     return fail(ErrorCode::invalid_argument, "MODEL",
                 "names no model; write one such as 7B or a name of `ullage models`");

@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/serve_answer.h"
+#include "cli/serve_options.h"
 #include "engines/transformers/serve.h"
 #include "hardware/power.h"
 #include "speed/roofline.h"
@@ -39,7 +40,8 @@ Expected<std::vector<FitChoice>> choose(FitModel& model, const FitGpu& gpu, cons
                                         const Refused& refused) {
   return plan::choose_fits(
       range_of(model, gpu, wanted), [&](const FitSetup& setup, std::int64_t tokens) -> Expected<std::int64_t> {
-        const bool no = setup.cards > gpu.most || refused.count({setup.quantization, setup.cards}) > 0;
+        const bool again = !model.own_quantization.empty() && !setup.quantization.empty();
+        const bool no = again || setup.cards > gpu.most || refused.count({setup.quantization, setup.cards}) > 0;
         if (no) return -1;
         return model.estimate->headroom(setup, tokens, gpu.card);
       });
@@ -119,9 +121,10 @@ FitRow row_of(FitModel& model, const FitGpu& gpu, const FitWanted& wanted, const
               const Confirmed& confirmed) {
   FitRow out = row_of(model, gpu);
   out.cards = setup.cards;
-  out.quantization = setup.quantization;
+  const std::string_view held = model.estimate->held_as(setup.quantization, gpu.card);
+  out.quantization = held.empty() ? model.own_quantization : held == "none" ? "" : std::string(held);
   out.dtype = dtype_on(gpu.gpu, wanted);
-  out.weight_bytes = model.estimate->weight_bytes(setup.quantization);
+  out.weight_bytes = model.estimate->weight_bytes(held);
   out.context_tokens = confirmed.tokens;
   out.at_the_limit = confirmed.at_the_limit;
   out.certain = confirmed.prediction.fit.certain.value_or(true);
@@ -133,7 +136,7 @@ FitRow row_of(FitModel& model, const FitGpu& gpu, const FitWanted& wanted, const
   }
   const auto rates = speed::rates_of(gpu.gpu, parse_dtype(out.dtype).value_or(DType::bf16));
   if (!rates) return out;
-  const speed::DecodeWork work = model.estimate->decode_work(setup.quantization, wanted.least_tokens);
+  const speed::DecodeWork work = model.estimate->decode_work(held, wanted.least_tokens);
   out.tokens_per_second = 1 / speed::decode_seconds(work, *rates);
   speed::DecodeWork without_arithmetic = work;
   without_arithmetic.flops = 0;
@@ -159,12 +162,14 @@ Expected<std::unique_ptr<FitModel>> load_fit_model(const std::string& word, cons
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   if (auto can = engines::transformers::check_served(loaded->architecture); !can)
     return tl::unexpected<Error>(can.error());
-  if (loaded->quantisation.is_object()) return not_in_this_version(word, "a checkpoint that is quantised already");
+  const auto own = own_format(*loaded);
+  if (!own) return tl::unexpected<Error>(own.error());
   auto out = std::make_unique<FitModel>();
   out->word = word;
   out->loaded = *std::move(loaded);
   const DType dtype = parse_dtype(wanted.dtype).value_or(DType::bf16);
-  out->estimate = std::make_unique<plan::FitEstimate>(out->loaded.architecture, dtype, wanted.new_tokens());
+  if (*own != model::BaseFormat::plain) out->own_quantization = name_of(*own);
+  out->estimate = std::make_unique<plan::FitEstimate>(out->loaded.architecture, dtype, wanted.new_tokens(), *own);
   return out;
 }
 

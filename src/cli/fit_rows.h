@@ -17,6 +17,7 @@ namespace ullage::cli {
 struct FitModel {
   std::string word;  // as it was asked for
   LoadedModel loaded;
+  std::string own_quantization;  // of a checkpoint that is quantised already, which stays so
   std::unique_ptr<plan::FitEstimate> estimate;
 };
 

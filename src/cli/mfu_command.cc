@@ -32,12 +32,16 @@ tl::unexpected<Error> wrong(std::string_view option, std::string message) {
   return fail(ErrorCode::invalid_argument, std::string(option), std::move(message));
 }
 
-// A number above 0, or nothing where the option is not given.
+// A number that can be meant, or nothing where the option is not given: no rate of this world lies outside.
 Expected<std::optional<double>> positive(const Arguments& arguments, std::string_view option) {
   if (!arguments.has(option)) return std::nullopt;
   const auto value = arguments.number(option, 0);
   if (!value) return tl::unexpected<Error>(value.error());
+  constexpr double kLeast = 1e-9;
+  constexpr double kMost = 1e15;
   if (*value <= 0) return wrong(option, "must be more than 0");
+  if (!(*value >= kLeast && *value <= kMost))
+    return wrong(option, fmt::format("{:g} cannot be meant; expected {:g} to {:g}", *value, kLeast, kMost));
   return *value;
 }
 

@@ -109,7 +109,7 @@ Source from_catalogue(model::CatalogueEntry entry) {
 
 // The model that stands for a bare size such as "7B".
 Expected<Source> from_size(const std::string& size) {
-  const auto name = model::textbook::stand_in(*model::textbook::bare_size(size));
+  const auto name = model::textbook::checked_size(size).and_then(model::textbook::stand_in);
   if (!name) return tl::unexpected<Error>(name.error());
   auto entry = model::find_model(*name);
   if (!entry) return tl::unexpected<Error>(entry.error());

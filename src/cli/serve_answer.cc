@@ -29,6 +29,38 @@ Expected<void> check_cards(const ServeSetup& setup, const ChosenDevices& devices
   return {};
 }
 
+void put_setting(std::vector<report::Setting>& settings, const std::string& name,
+                 std::variant<std::int64_t, double, bool, std::string> value) {
+  const auto at = std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.name == name; });
+  if (at == settings.end()) settings.push_back({name, std::move(value)});
+  else at->value = std::move(value);
+}
+
+// transformers dequantises fp8 to bf16 where the card does not multiply it.
+void dequantise_for(const ChosenDevices& devices, ServeSetup& setup) {
+  if (setup.options.weights != model::BaseFormat::fp8) return;
+  for (const hardware::Gpu& gpu : devices.gpus) {
+    if (!gpu.compute_capability || *gpu.compute_capability >= hardware::kFp8Since) continue;
+    setup.options.weights = model::BaseFormat::plain;
+    put_setting(setup.settings, "quantization", std::string("none"));
+    setup.warnings.push_back({report::Text::warn_fp8_dequantised,
+                              {{"gpu", gpu.name}, {"capability", hardware::to_string(*gpu.compute_capability)}}});
+    return;
+  }
+}
+
+Expected<void> check_flash(const ServeSetup& setup, const ChosenDevices& devices) {
+  if (setup.options.attention != engines::pytorch::AttentionImpl::flash) return {};
+  for (const hardware::Gpu& gpu : devices.gpus) {
+    if (!gpu.compute_capability || *gpu.compute_capability >= hardware::kFlashAttention2Since) continue;
+    return fail(ErrorCode::unsupported, "--attention",
+                fmt::format("flash attention 2 runs from compute capability {} on, and {} has {}; use sdpa",
+                            hardware::to_string(hardware::kFlashAttention2Since), gpu.name,
+                            hardware::to_string(*gpu.compute_capability)));
+  }
+  return {};
+}
+
 const hardware::Gpu* card(const ChosenDevices& devices, std::size_t i) {
   return devices.gpus.empty() ? nullptr : &devices.gpus[i];
 }
@@ -88,15 +120,10 @@ Expected<Served> serve_on_cards(const LoadedModel& loaded, const ServeSetup& set
   return out;
 }
 
-void put_setting(std::vector<report::Setting>& settings, const std::string& name,
-                 std::variant<std::int64_t, double, bool, std::string> value) {
-  const auto at = std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.name == name; });
-  if (at == settings.end()) settings.push_back({name, std::move(value)});
-  else at->value = std::move(value);
-}
-
 Expected<ServeAnswer> answer(LoadedModel loaded, ServeSetup setup, ChosenDevices devices, const Arguments& arguments) {
   if (auto checked = check_cards(setup, devices); !checked) return tl::unexpected<Error>(checked.error());
+  if (auto checked = check_flash(setup, devices); !checked) return tl::unexpected<Error>(checked.error());
+  dequantise_for(devices, setup);
   if (!devices.gpus.empty()) setup.options.card = capability_of(devices.gpus.front());
   const bool mapped = devices.count > 1 || arguments.has("--device-map");
   const std::string map = arguments.text("--device-map", "auto");
@@ -106,15 +133,9 @@ Expected<ServeAnswer> answer(LoadedModel loaded, ServeSetup setup, ChosenDevices
   put_setting(setup.settings, "gpus", devices.count);
   if (mapped) put_setting(setup.settings, "device_map", map);
   out.setup = std::move(setup.settings);
-  std::vector<report::Message> of_engine = std::move(out.assumptions);
-  out.assumptions = std::move(setup.assumptions);
-  append(out.assumptions, loaded.assumptions);
-  append(out.assumptions, std::move(devices.assumptions));
-  append(out.assumptions, std::move(of_engine));
-  append(out.warnings, std::move(setup.warnings));
   // What the configuration says of its weights is answered by --quantization.
   std::erase_if(loaded.warnings, [](const report::Message& m) { return m.key == report::Text::warn_quantised; });
-  append(out.warnings, loaded.warnings);
+  tell(out, {std::move(setup.assumptions), std::move(setup.warnings)}, loaded, std::move(devices.assumptions));
   const std::size_t worst = out.worst_rank;
   return ServeAnswer{std::move(out), std::move(served->runs[worst]), setup.allocator};
 }

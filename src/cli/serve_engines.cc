@@ -12,7 +12,8 @@ struct OwnOptions {
 
 constexpr OwnOptions kOwn[] = {
     {"transformers",
-     "--batch --seq-len --new-tokens --device-map --attention --cache --kernels --torch --transformers --alloc-conf"},
+     "--batch --seq-len --new-tokens --device-map --attention --cache --cache-config --kernels --torch --transformers "
+     "--alloc-conf"},
     {"vllm",
      "--engine-version --max-model-len --gpu-memory-utilization --kv-cache-memory-bytes --max-num-batched-tokens "
      "--max-num-seqs --kv-cache-dtype --block-size --enforce-eager --enable-prefix-caching --tensor-parallel-size "

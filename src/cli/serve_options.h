@@ -19,6 +19,13 @@ struct ServeSetup {
   memory::AllocatorSettings allocator{};
 };
 
+// What the model's quantization_config says of its weights; plain where there is none. Fails with
+// ErrorCode::unsupported where it is no format that is modelled.
+Expected<model::BaseFormat> own_format(const LoadedModel& loaded);
+
+// As --quantization has it.
+std::string_view name_of(model::BaseFormat format);
+
 // Fails on formats of weights that it does not know, on versions that are not known and on sizes beyond what can be
 // counted.
 Expected<ServeSetup> resolve_serve_options(const Arguments& arguments, const LoadedModel& loaded);

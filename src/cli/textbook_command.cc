@@ -103,6 +103,7 @@ Expected<void> take_card(const Arguments& arguments, TextbookAnswer& answer) {
 // The catalogue's model that stands for the size: its sizes where none were given, and what it really takes.
 Expected<void> take_model(const Invocation& call, TextbookAnswer& answer) {
   TextbookQuestion& q = answer.question;
+  if (!book::stand_in(q.parameters.value_or(0))) return {};  // the formulas alone
   const auto loaded = load_model(answer.size, {}, call.files);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
   q.shape = report::textbook_shape(loaded->architecture);
@@ -143,9 +144,9 @@ Expected<TextbookAnswer> textbook_answer(const Invocation& call) {
   out.question.bits = bits_of(arguments.text("--quantization", arguments.text("--dtype", "bf16")));
   if (!arguments.positionals().empty()) {
     out.size = arguments.positionals().front();
-    out.question.parameters = book::bare_size(out.size);
-    if (!out.question.parameters)
-      return fail(ErrorCode::invalid_argument, out.size.substr(0, 60), "is no size; write one such as 7B or 350M");
+    const auto size = book::checked_size(out.size);
+    if (!size) return tl::unexpected<Error>(size.error());
+    out.question.parameters = *size;
     if (auto taken = take_model(call, out); !taken) return tl::unexpected<Error>(taken.error());
   }
   if (auto taken = take_counts(arguments, out.question); !taken) return tl::unexpected<Error>(taken.error());

@@ -77,13 +77,7 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
   report::Prediction out = report::train_report(question);
   if (loaded.size) out.textbook = textbook_of(*loaded.size, loaded.architecture, setup.options);
   out.setup = std::move(setup.settings);
-  std::vector<report::Message> of_engine = std::move(out.assumptions);
-  out.assumptions = std::move(setup.assumptions);
-  append(out.assumptions, loaded.assumptions);
-  append(out.assumptions, std::move(device.assumptions));
-  append(out.assumptions, std::move(of_engine));
-  append(out.warnings, std::move(setup.warnings));
-  append(out.warnings, loaded.warnings);
+  tell(out, {std::move(setup.assumptions), std::move(setup.warnings)}, loaded, std::move(device.assumptions));
   return TrainAnswer{std::move(out),  std::move(loaded), setup.options,
                      setup.allocator, *std::move(run),   std::move(first)};
 }

@@ -82,7 +82,7 @@ std::string default_attention(const model::Architecture& architecture, const pt:
 }
 
 // Families whose published code calls the package in a way of its own, which is not modelled.
-constexpr std::array<std::string_view, 5> kOwnFlash{"baichuan", "chatglm", "gpt_neo", "gptj", "internlm2"};
+constexpr std::array<std::string_view, 6> kOwnFlash{"baichuan", "chatglm", "falcon", "gpt_neo", "gptj", "internlm2"};
 
 // What the flash-attn package's function takes: half precision, no biases and no logits beside the scores.
 Expected<void> check_flash(const Arguments& arguments, const model::Architecture& architecture) {
@@ -93,19 +93,10 @@ Expected<void> check_flash(const Arguments& arguments, const model::Architecture
   if (arguments.text("--kernels", "cuda") != "cuda")
     return fail(ErrorCode::invalid_argument, "--attention", "flash runs on a GPU alone; leave --kernels out");
   const auto refuse = [&](std::string_view what) { return not_in_this_version("--attention", what); };
-  for (const std::string_view family : kOwnFlash) {
-    if (architecture.family == family) return refuse("flash for " + architecture.family);
-  }
   if (arguments.text("--modules", "transformers") != "transformers") return refuse("flash in another code base");
-  if (architecture.vision) return refuse("flash with images");
   const std::string tuner = arguments.text("--tuner");
   if (tuner == "prefix" || tuner == "prompt") return refuse("flash with --tuner " + tuner);
-  if (architecture.alibi) return refuse("flash with ALiBi");
-  for (const model::LayerKind& kind : architecture.kinds) {
-    if (kind.attention.sinks) return refuse("flash with attention sinks");
-    if (kind.attention.latent.kv_rank > 0) return refuse("flash with latent attention");
-  }
-  return {};
+  return check_flash_of(architecture);
 }
 
 Expected<pt::AttentionImpl> attention_of(const Arguments& arguments, const model::Architecture& architecture,
@@ -403,6 +394,20 @@ Expected<void> check_all(const Arguments& arguments, const model::Architecture& 
 }
 
 }  // namespace
+
+Expected<void> check_flash_of(const model::Architecture& architecture) {
+  const auto refuse = [&](std::string_view what) { return not_in_this_version("--attention", what); };
+  for (const std::string_view family : kOwnFlash) {
+    if (architecture.family == family) return refuse("flash for " + architecture.family);
+  }
+  if (architecture.vision) return refuse("flash with images");
+  if (architecture.alibi) return refuse("flash with ALiBi");
+  for (const model::LayerKind& kind : architecture.kinds) {
+    if (kind.attention.sinks) return refuse("flash with attention sinks");
+    if (kind.attention.latent.kv_rank > 0) return refuse("flash with latent attention");
+  }
+  return {};
+}
 
 Expected<std::int64_t> sequence_length(const Arguments& arguments, const model::Architecture& architecture) {
   const std::int64_t limit = architecture.max_positions > 0 ? architecture.max_positions : kDefaultTokens;

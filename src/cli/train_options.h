@@ -21,6 +21,9 @@ struct TrainSetup {
 };
 
 // Fails on contradictions, on versions that are not known and on sizes beyond what can be counted.
+// Whether the flash-attn package's function is modelled for the family.
+Expected<void> check_flash_of(const model::Architecture& architecture);
+
 Expected<TrainSetup> resolve_train_options(const Arguments& arguments, const model::Architecture& architecture);
 
 // --seq-len of a text model, or its default: the smaller of 2048 and the model's limit.

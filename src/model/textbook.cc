@@ -1,5 +1,7 @@
 #include "model/textbook.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr std::size_t kLongestSize = 12;
+constexpr double kFarthest = 10;  // of a model from the size that it stands for
 
 double scale_of(char suffix) {
   switch (ascii_lower(suffix)) {
@@ -39,6 +42,17 @@ std::optional<double> bare_size(std::string_view text) {
   const double parameters = std::strtod(std::string(text).c_str(), nullptr) * scale;
   if (parameters < 1) return std::nullopt;
   return parameters;
+}
+
+Expected<double> checked_size(std::string_view text) {
+  constexpr double kMost = 1e14;
+  const std::optional<double> size = bare_size(text);
+  if (!size)
+    return fail(ErrorCode::invalid_argument, std::string(text.substr(0, 60)),
+                "is no size; write one such as 7B or 350M");
+  if (*size <= kMost) return *size;
+  return fail(ErrorCode::invalid_argument, std::string(text),
+              "is no size of a model: more than 100T parameters; write one such as 7B or 350M");
 }
 
 double weights(double parameters, double bits) { return parameters * bits / 8; }
@@ -100,6 +114,11 @@ Expected<std::string_view> stand_in(double parameters) {
     best = model;
   });
   if (best.empty()) return fail(ErrorCode::internal, "data/sizes.jsonl", "names no model");
+  if (best_ratio > std::log(kFarthest))
+    return fail(ErrorCode::invalid_argument, fmt::format("{:.3g} parameters", parameters),
+                fmt::format("no model of about this size is known; the nearest is {}: name a model, or ask `ullage "
+                            "textbook` for the formulas alone",
+                            best));
   return best;
 }
 

@@ -14,6 +14,8 @@ namespace ullage::model::textbook {
 
 // "7B", "1.5b", "350M", "1T": parameters; nothing for other texts.
 std::optional<double> bare_size(std::string_view text);
+// Fails on sizes that no model has, a hundred times the largest that was published and more.
+Expected<double> checked_size(std::string_view text);
 
 // What a transformer is made of; a size of 0 is not known.
 struct Shape {
@@ -69,7 +71,8 @@ std::int64_t request_blocks(std::int64_t input_len, std::int64_t output_len, std
 // Cards whose printed gigabytes hold so many bytes, gigabytes taken as 10⁹.
 std::int64_t cards(double bytes, double gigabytes_of_card);
 
-// The catalogue's model that stands for a size: the nearest by ratio among those of data/sizes.jsonl.
+// The catalogue's model that stands for a size: the nearest by ratio among those of data/sizes.jsonl. Fails where that
+// is more than ten times smaller or larger.
 Expected<std::string_view> stand_in(double parameters);
 
 }  // namespace ullage::model::textbook

@@ -72,15 +72,20 @@ FitCard fit_card(const hardware::Gpu& gpu) {
   return out;
 }
 
-FitEstimate::FitEstimate(const model::Architecture& architecture, DType dtype, std::int64_t new_tokens)
-    : architecture_(architecture), short_(one_of_each(architecture)), dtype_(dtype), new_tokens_(new_tokens) {
+FitEstimate::FitEstimate(const model::Architecture& architecture, DType dtype, std::int64_t new_tokens,
+                         BaseFormat as_it_is)
+    : architecture_(architecture),
+      short_(one_of_each(architecture)),
+      dtype_(dtype),
+      new_tokens_(new_tokens),
+      as_it_is_(as_it_is) {
   per_token_ = hf::kept_bytes_per_token(architecture, options({}));
 }
 
 hf::ServeOptions FitEstimate::options(std::string_view quantization) const {
   hf::ServeOptions out;
   out.dtype = dtype_;
-  out.weights = format_of(quantization);
+  out.weights = quantization.empty() ? as_it_is_ : format_of(quantization);
   const bool eager = !architecture_.kinds.empty() && architecture_.kinds[0].attention.eager_only;
   if (eager) out.attention = engines::pytorch::AttentionImpl::eager;
   return out;
@@ -174,9 +179,17 @@ Expected<const FitEstimate::Shares*> FitEstimate::shares(const FitSetup& setup) 
   return &(shares_[key] = std::move(out));
 }
 
-Expected<std::int64_t> FitEstimate::headroom(const FitSetup& setup, std::int64_t tokens, const FitCard& card) {
+std::string_view FitEstimate::held_as(std::string_view quantization, const FitCard& card) const {
   const hardware::ComputeCapability has{card.capability.major, card.capability.minor};
-  if (setup.quantization == "int8" && has.major > 0 && has < hardware::kInt8WeightsSince)
+  const bool too_old = has.major > 0 && has < hardware::kFp8Since;
+  return too_old && options(quantization).weights == BaseFormat::fp8 ? std::string_view("none") : quantization;
+}
+
+Expected<std::int64_t> FitEstimate::headroom(const FitSetup& asked, std::int64_t tokens, const FitCard& card) {
+  const FitSetup setup{held_as(asked.quantization, card), asked.cards};
+  const hardware::ComputeCapability has{card.capability.major, card.capability.minor};
+  const BaseFormat format = options(setup.quantization).weights;
+  if (format == BaseFormat::int8 && has.major > 0 && has < hardware::kInt8WeightsSince)
     return fail(ErrorCode::unsupported, "--quantization", "int8 is not for cards of this compute capability");
   const auto held = weights(setup.quantization);
   if (!held) return tl::unexpected<Error>(held.error());
@@ -197,7 +210,7 @@ Expected<std::int64_t> FitEstimate::headroom(const FitSetup& setup, std::int64_t
   if (!shared) return tl::unexpected<Error>(shared.error());
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   // bitsandbytes' quantizers leave a tenth free, and the first card keeps room for the largest module.
-  const double given = static_cast<double>(card.free_bytes) * (setup.quantization.empty() ? 1 : 0.9);
+  const double given = static_cast<double>(card.free_bytes) * (hf::leaves_a_tenth(format) ? 0.9 : 1);
   for (std::size_t i = 0; i < (*shared)->cards.size(); ++i) {
     const Share& share = (*shared)->cards[i];
     const std::int64_t room = static_cast<std::int64_t>(given) - (i == 0 ? (*shared)->largest : 0) - share.counted;

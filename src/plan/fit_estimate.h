@@ -31,10 +31,15 @@ FitCard fit_card(const hardware::Gpu& gpu);
 class FitEstimate {
  public:
   // `new_tokens` of what is kept are generated, the others are the prompt. The architecture must outlive this.
-  FitEstimate(const model::Architecture& architecture, DType dtype, std::int64_t new_tokens);
+  // `as_it_is`: the format of weights that are not quantised any further.
+  FitEstimate(const model::Architecture& architecture, DType dtype, std::int64_t new_tokens,
+              model::BaseFormat as_it_is = model::BaseFormat::plain);
 
   // As FitHeadroom has it.
   Expected<std::int64_t> headroom(const FitSetup& setup, std::int64_t tokens, const FitCard& card);
+
+  // What a format is on this card: fp8 is dequantised to "none" where it is not multiplied.
+  std::string_view held_as(std::string_view quantization, const FitCard& card) const;
 
   // Of one decoding step of one sequence that keeps `tokens`: of the weights those that are active for a token.
   speed::DecodeWork decode_work(std::string_view quantization, std::int64_t tokens);
@@ -75,6 +80,7 @@ class FitEstimate {
   model::Architecture short_;  // one layer of each kind
   DType dtype_;
   std::int64_t new_tokens_;
+  model::BaseFormat as_it_is_;
   std::int64_t per_token_ = 0;  // of the cache
   std::map<std::string_view, Weights> weights_;
   std::map<std::pair<std::string_view, std::int64_t>, Shares> shares_;

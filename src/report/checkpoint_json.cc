@@ -1,9 +1,8 @@
 #include "report/checkpoint_report.h"
+#include "report/json_parts.h"
 
 namespace ullage::report {
 namespace {
-
-Json or_null(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json files_json(const model::Checkpoint& files) {
   const bool gguf = files.format == model::CheckpointFormat::gguf;
@@ -34,12 +33,6 @@ Json extras_json(const std::vector<ExtraLine>& extras) {
   return out;
 }
 
-Json messages_json(const std::vector<Message>& messages) {
-  Json out = Json::array();
-  for (const Message& message : messages) out.push_back(render(message));
-  return out;
-}
-
 }  // namespace
 
 std::string checkpoint_json(const CheckpointReport& report) {
@@ -58,7 +51,7 @@ std::string checkpoint_json(const CheckpointReport& report) {
   out["checkpoint"] = std::move(checkpoint);
   out["assumptions"] = messages_json(report.assumptions);
   out["warnings"] = messages_json(report.warnings);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

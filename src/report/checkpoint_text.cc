@@ -111,12 +111,6 @@ void write_names(TextPage& page, Text heading, const std::vector<std::string>& n
               page.say(Message{Text::checkpoint_more, {{"count", static_cast<std::int64_t>(names.size() - kListed)}}}));
 }
 
-void write_messages(TextPage& page, Text heading, const std::vector<Message>& messages) {
-  if (messages.empty()) return;
-  page.heading(heading);
-  for (const Message& message : messages) page.item(message);
-}
-
 }  // namespace
 
 std::string checkpoint_text(const CheckpointReport& report, const TextStyle& style) {
@@ -127,8 +121,8 @@ std::string checkpoint_text(const CheckpointReport& report, const TextStyle& sty
   write_extras(page, report);
   write_names(page, Text::checkpoint_only_in_model, report.only_in_model);
   write_names(page, Text::checkpoint_other_shape, report.other_shape);
-  write_messages(page, Text::heading_warnings, report.warnings);
-  write_messages(page, Text::heading_assumptions, report.assumptions);
+  page.list(Text::heading_warnings, report.warnings);
+  page.list(Text::heading_assumptions, report.assumptions);
   return page.take();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/json.h"
+#include "report/json_parts.h"
 #include "report/layout.h"
 
 namespace ullage::report {
@@ -26,8 +27,6 @@ std::string value_text(const Rule& rule) {
   if (rule.low == rule.high) return fmt::format("{:g}", rule.value);
   return fmt::format("{:g} ({:g}..{:g})", rule.value, rule.low, rule.high);
 }
-
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json rule_json(const Rule& rule) {
   return {{"id", rule.id},
@@ -57,7 +56,7 @@ std::string engine_rules_json(const std::vector<Rule>& rules) {
   Json engines = Json::array();
   engines.push_back({{"name", "vllm"}, {"rules", std::move(rows)}});
   const Json out = {{"schema", "ullage.engines/1"}, {"command", "engines"}, {"engines", std::move(engines)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 std::string engine_rules_text(const std::vector<Rule>& rules, const TextStyle& style) {

@@ -30,6 +30,7 @@ struct FitRow {
   std::optional<std::int64_t> cards_w;
   std::optional<std::int64_t> supply_w;
   std::vector<std::string> args;  // of the call that shows it
+  std::string not_modelled;       // why there is no answer, in English; the rest but `model` may be empty
 };
 
 struct FitTable {

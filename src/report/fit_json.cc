@@ -1,27 +1,18 @@
 #include "base/json.h"
 #include "report/fit.h"
+#include "report/json_parts.h"
 #include "speed/decode.h"
 
 namespace ullage::report {
 namespace {
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json messages_json(const std::vector<Message>& messages) {
-  Json out = Json::array();
-  for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
-  return out;
-}
-
 Json row_json(const FitRow& row) {
   Json out = {{"model", row.model},
-              {"name", row.name},
-              {"parameters", row.parameters},
-              {"gpu", row.gpu},
-              {"fits", row.cards > 0}};
+              {"name", or_null(row.name)},
+              {"parameters", row.parameters > 0 ? Json(row.parameters) : Json(nullptr)},
+              {"gpu", or_null(row.gpu)},
+              {"fits", row.not_modelled.empty() ? Json(row.cards > 0) : Json(nullptr)},
+              {"not_modelled", or_null(row.not_modelled)}};
   const bool fits = row.cards > 0;
   const auto known = [&](Json value) { return fits ? std::move(value) : Json(nullptr); };
   out["cards"] = known(row.cards);
@@ -58,7 +49,7 @@ std::string fit_json(const FitTable& table) {
                     {"not_fitting", table.not_fitting},
                     {"assumptions", messages_json(table.assumptions)},
                     {"warnings", messages_json(table.warnings)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

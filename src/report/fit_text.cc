@@ -56,6 +56,10 @@ void write_head(TextPage& page, const FitTable& table) {
 }
 
 void write_row(TextPage& page, const FitTable& table, const FitRow& row) {
+  if (!row.not_modelled.empty()) {
+    page.paragraph(page.say(Message{Text::fit_not_modelled, {{"problem", row.not_modelled}}}), 2);
+    return;
+  }
   const bool unicode = page.style().unicode;
   std::string line = "  ";
   if (table.ranks_models)
@@ -82,16 +86,14 @@ void write_row(TextPage& page, const FitTable& table, const FitRow& row) {
 // The model's name and the columns, in front of its rows.
 void write_model(TextPage& page, const FitTable& table, const FitRow& row) {
   page.line();
+  if (!row.not_modelled.empty()) {
+    page.line(page.toned(row.model, Tone::strong));
+    return;
+  }
   const std::string shown = row.model == row.name ? row.name : fmt::format("{} ({})", row.model, row.name);
   page.line(page.toned(page.say(Message{Text::fit_model, {{"model", shown}, {"parameters", Count{row.parameters}}}}),
                        Tone::strong));
   write_head(page, table);
-}
-
-void write_list(TextPage& page, Text heading, const std::vector<Message>& messages) {
-  if (messages.empty()) return;
-  page.heading(heading);
-  for (const Message& message : messages) page.item(message);
 }
 
 }  // namespace
@@ -126,8 +128,8 @@ std::string fit_text(const FitTable& table, const TextStyle& style) {
   if (table.left_out > 0) page.paragraph(page.say(Message{Text::fit_left_out, {{"count", table.left_out}}}), 0);
   if (table.not_fitting > 0)
     page.paragraph(page.say(Message{Text::fit_not_fitting, {{"count", table.not_fitting}}}), 0);
-  write_list(page, Text::heading_warnings, table.warnings);
-  write_list(page, Text::heading_assumptions, table.assumptions);
+  page.list(Text::heading_warnings, table.warnings);
+  page.list(Text::heading_assumptions, table.assumptions);
   return page.take();
 }
 

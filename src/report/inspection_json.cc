@@ -1,13 +1,12 @@
 #include "base/json.h"
 #include "report/inspection.h"
+#include "report/json_parts.h"
 
 namespace ullage::report {
 namespace {
 
-Json or_null(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
-
 // 0 means "has none" in an architecture.
-Json or_null(std::int64_t value) { return value > 0 ? Json(value) : Json(nullptr); }
+Json count_or_null(std::int64_t value) { return value > 0 ? Json(value) : Json(nullptr); }
 
 Json layers_json(const std::vector<LayerGroup>& layers) {
   Json out = Json::array();
@@ -15,9 +14,9 @@ Json layers_json(const std::vector<LayerGroup>& layers) {
     out.push_back({{"name", group.name},
                    {"count", group.count},
                    {"parameters", group.parameters},
-                   {"heads", or_null(group.heads)},
-                   {"kv_heads", or_null(group.kv_heads)},
-                   {"head_dim", or_null(group.head_dim)}});
+                   {"heads", count_or_null(group.heads)},
+                   {"kv_heads", count_or_null(group.kv_heads)},
+                   {"head_dim", count_or_null(group.head_dim)}});
   }
   return out;
 }
@@ -48,14 +47,6 @@ Json modules_json(const Inspection& inspection) {
   return out;
 }
 
-Json messages_json(const std::vector<Message>& messages) {
-  Json out = Json::array();
-  for (const Message& message : messages) out.push_back(render(message));
-  return out;
-}
-
-std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 }  // namespace
 
 std::string inspection_json(const Inspection& i) {
@@ -69,9 +60,9 @@ std::string inspection_json(const Inspection& i) {
                   {"buffer_bytes", i.buffer_bytes}};
   out["dtype"] = name_of(i.dtype);
   out["layer_count"] = i.layer_count;
-  out["vocab"] = or_null(i.vocab);
-  out["hidden"] = or_null(i.hidden);
-  out["max_positions"] = or_null(i.max_positions);
+  out["vocab"] = count_or_null(i.vocab);
+  out["hidden"] = count_or_null(i.hidden);
+  out["max_positions"] = count_or_null(i.max_positions);
   out["sample"] = {{"seq_len", or_null(i.seq_len)}, {"image_size", or_null(i.image_size)}};
   out["forward"] = i.flops ? Json{{"flops", *i.flops}, {"macs", *i.macs}} : Json(nullptr);
   out["layers"] = layers_json(i.layers);

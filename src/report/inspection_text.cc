@@ -83,12 +83,6 @@ void write_parameters(TextPage& page, const Inspection& i) {
   }
 }
 
-void write_messages(TextPage& page, Text heading, const std::vector<Message>& messages) {
-  if (messages.empty()) return;
-  page.heading(heading);
-  for (const Message& message : messages) page.item(message);
-}
-
 }  // namespace
 
 std::string inspection_text(const Inspection& i, const TextStyle& style) {
@@ -100,8 +94,8 @@ std::string inspection_text(const Inspection& i, const TextStyle& style) {
   if (i.weights) write_weights(page, *i.weights);
   write_modules(page, i);
   write_parameters(page, i);
-  write_messages(page, Text::heading_warnings, i.warnings);
-  write_messages(page, Text::heading_assumptions, i.assumptions);
+  page.list(Text::heading_warnings, i.warnings);
+  page.list(Text::heading_assumptions, i.assumptions);
   return page.take();
 }
 

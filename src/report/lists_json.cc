@@ -1,13 +1,9 @@
 #include "base/json.h"
+#include "report/json_parts.h"
 #include "report/lists.h"
 
 namespace ullage::report {
 namespace {
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 std::string_view basis_name(hardware::UsableBasis basis) {
   switch (basis) {
@@ -47,8 +43,6 @@ Json gpu_json(const hardware::Gpu& g) {
   out["inferred"] = g.inferred;
   return out;
 }
-
-std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
 

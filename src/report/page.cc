@@ -109,6 +109,23 @@ class Shown {
   Wording wording_;
 };
 
+// Where there are several cards, or kinds of them.
+Json ranks(const Prediction& p) {
+  Json out = Json::array();
+  for (const RankLine& rank : p.ranks) {
+    std::string name = rank.name + (rank.gpu.empty() ? "" : "  " + rank.gpu);
+    if (rank.count > 1) name += "  x " + std::to_string(rank.count);
+    std::string modules;
+    for (const std::string& module : rank.modules) modules += (modules.empty() ? "" : ", ") + module;
+    out.push_back({{"name", std::move(name)},
+                   {"bytes", rank.peak.process_bytes.value_or(rank.peak.allocated_bytes)},
+                   {"usable_bytes", rank.usable_bytes ? Json(*rank.usable_bytes) : Json(nullptr)},
+                   {"fits", rank.fit.fits.value_or(true)},
+                   {"modules", std::move(modules)}});
+  }
+  return out;
+}
+
 Json figures(const Prediction& p, const std::vector<Group>& groups) {
   Json out = Json::object();
   out["tone"] = name_of(verdict_tone(p));
@@ -125,6 +142,7 @@ Json figures(const Prediction& p, const std::vector<Group>& groups) {
   for (const PhaseLine& phase : p.phases) out["phases"].push_back({{"bytes", phase.allocated_bytes}});
   out["parts"] = Json::array();
   for (const Group& group : groups) out["parts"].push_back({{"bytes", group.bytes}});
+  out["ranks"] = ranks(p);
   out["setup"] = setup_text(p);
   return out;
 }

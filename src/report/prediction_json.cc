@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "report/describe.h"
+#include "report/json_parts.h"
 #include "report/textbook_json.h"
 
 namespace ullage::report {
@@ -11,12 +12,7 @@ namespace {
 
 constexpr std::size_t kLargest = 50;
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json or_null(const std::optional<memory::Range>& range) {
+Json range_or_null(const std::optional<memory::Range>& range) {
   return range ? Json::array({range->low_bytes, range->high_bytes}) : Json(nullptr);
 }
 
@@ -34,7 +30,7 @@ Json device_json(const DeviceFacts& d) {
           {"count", d.count},
           {"memory_bytes", or_null(d.memory_bytes)},
           {"usable_bytes", or_null(d.usable_bytes)},
-          {"usable_range_bytes", or_null(d.usable_range)}};
+          {"usable_range_bytes", range_or_null(d.usable_range)}};
 }
 
 Json setup_json(const std::vector<Setting>& setup) {
@@ -48,8 +44,8 @@ Json peak_json(const Peak& p) {
           {"reserved_bytes", or_null(p.reserved_bytes)},
           {"process_bytes", or_null(p.process_bytes)},
           {"at", machine_name(p.at)},
-          {"reserved_range_bytes", or_null(p.reserved_range)},
-          {"process_range_bytes", or_null(p.process_range)}};
+          {"reserved_range_bytes", range_or_null(p.reserved_range)},
+          {"process_range_bytes", range_or_null(p.process_range)}};
 }
 
 std::string_view level_name(memory::Level level) {
@@ -138,7 +134,7 @@ void add_serve(Json& out, const ServeFacts& s) {
   out["weights_bytes"] = s.weights_bytes;
   out["weights_load_peak_bytes"] = or_null(s.weights_load_peak_bytes);
   out["kv"] = {{"bytes", s.kv_bytes},
-               {"range_bytes", or_null(s.kv_range)},
+               {"range_bytes", range_or_null(s.kv_range)},
                {"bytes_per_token", s.kv_bytes_per_token},
                {"tokens", s.kv_tokens},
                {"tokens_printed", or_null(s.kv_tokens_printed)},
@@ -146,13 +142,13 @@ void add_serve(Json& out, const ServeFacts& s) {
                {"block_size", or_null(s.kv_block_size)},
                {"max_concurrency", or_null(s.max_concurrency)}};
   out["activation_peak_bytes"] = s.activation_peak_bytes;
-  out["activation_peak_range_bytes"] = or_null(s.activation_peak_range);
+  out["activation_peak_range_bytes"] = range_or_null(s.activation_peak_range);
   out["context_bytes"] = or_null(s.context_bytes);
-  out["context_range_bytes"] = or_null(s.context_range);
+  out["context_range_bytes"] = range_or_null(s.context_range);
   out["non_torch_bytes"] = or_null(s.non_torch_bytes);
-  out["non_torch_range_bytes"] = or_null(s.non_torch_range);
+  out["non_torch_range_bytes"] = range_or_null(s.non_torch_range);
   out["cuda_graph_bytes"] = or_null(s.cuda_graph_bytes);
-  out["cuda_graph_range_bytes"] = or_null(s.cuda_graph_range);
+  out["cuda_graph_range_bytes"] = range_or_null(s.cuda_graph_range);
   out["cuda_graph_estimate_bytes"] = or_null(s.cuda_graph_estimate_bytes);
   out["buffers"] = nullptr;
 }
@@ -232,12 +228,6 @@ Json host_json(const std::optional<Host>& host) {
           {"load_peak_bytes", or_null(host->load_peak_bytes)}};
 }
 
-Json messages_json(const std::vector<Message>& messages) {
-  Json out = Json::array();
-  for (const Message& message : messages) out.push_back(render(message, {Language::en, Unit::gib}));
-  return out;
-}
-
 }  // namespace
 
 Json prediction_document(const Prediction& p) {
@@ -269,8 +259,6 @@ Json prediction_document(const Prediction& p) {
   return out;
 }
 
-std::string prediction_json(const Prediction& p) {
-  return prediction_document(p).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string prediction_json(const Prediction& p) { return printed(prediction_document(p)); }
 
 }  // namespace ullage::report

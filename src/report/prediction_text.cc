@@ -227,12 +227,6 @@ void write_advice(TextPage& page, const Prediction& p) {
   }
 }
 
-void write_list(TextPage& page, Text heading, const std::vector<Message>& messages) {
-  if (messages.empty()) return;
-  page.heading(heading);
-  for (const Message& message : messages) page.item(message);
-}
-
 }  // namespace
 
 std::string prediction_text(const Prediction& p, const TextStyle& style) {
@@ -258,8 +252,8 @@ std::string prediction_text(const Prediction& p, const TextStyle& style) {
   if (style.detail == Detail::verbose) write_setup(page, p);
   write_advice(page, p);
   if (!p.textbook.empty()) write_textbook(page, p.textbook);
-  write_list(page, Text::heading_warnings, p.warnings);
-  write_list(page, Text::heading_assumptions, p.assumptions);
+  page.list(Text::heading_warnings, p.warnings);
+  page.list(Text::heading_assumptions, p.assumptions);
   return page.take();
 }
 

@@ -1,12 +1,11 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "report/json_parts.h"
 #include "report/replay.h"
 
 namespace ullage::report {
 namespace {
-
-Json or_null(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json difference_json(const ReplayedFile& file) {
   if (!file.result.first_difference) return nullptr;
@@ -57,7 +56,7 @@ std::string replay_json(const std::vector<ReplayedFile>& files) {
                     {"first_difference", std::move(difference)},
                     {"reserved_bytes_end", reserved},
                     {"recordings", std::move(rows)}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

@@ -61,6 +61,17 @@ ServeFacts facts_of(const ServeQuestion& question, const Prediction& prediction)
   return out;
 }
 
+void add_engine_assumptions(const engines::transformers::ServeOptions& options, std::vector<Message>& out) {
+  using engines::transformers::CacheBackend;
+  using engines::transformers::CacheKind;
+  if (options.weights == model::BaseFormat::fp8) out.push_back({Text::assume_fp8_blocks, {}});
+  if (options.cache == CacheKind::offloaded) out.push_back({Text::assume_offloaded_cache, {}});
+  if (options.cache != CacheKind::quantised) return;
+  const bool quanto = options.quantised_cache.backend == CacheBackend::quanto;
+  out.push_back({quanto ? Text::assume_quanto_cache : Text::assume_hqq_cache,
+                 {{"bits", options.quantised_cache.bits}, {"group", options.quantised_cache.group}}});
+}
+
 bool is_of_training(const Message& message) {
   return message.key == Text::assume_repeated || message.key == Text::assume_eager;
 }
@@ -82,6 +93,7 @@ Prediction serve_report(const ServeQuestion& question) {
   auto& assumptions = out.assumptions;
   assumptions.erase(std::remove_if(assumptions.begin(), assumptions.end(), is_of_training), assumptions.end());
   assumptions.insert(assumptions.begin(), {{Text::assume_generated_once, {}}, {Text::assume_generation, {}}});
+  add_engine_assumptions(question.options, assumptions);
   if (question.served.jumped) assumptions.push_back({Text::assume_jumped, {}});
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "report/glance.h"
+#include "report/json_parts.h"
 #include "report/layout.h"
 #include "report/prediction_json.h"
 
@@ -135,7 +136,7 @@ std::string sweep_json(const SweepTable& table) {
     else entry["error"] = row.error;
     out["rows"].push_back(std::move(entry));
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

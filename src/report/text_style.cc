@@ -32,6 +32,12 @@ std::size_t TextPage::width_of(std::int64_t size) const {
 
 void TextPage::item(const Message& message) { line("  - " + wrap(say(message), style_.columns - 4, 4)); }
 
+void TextPage::list(Text heading_text, const std::vector<Message>& messages) {
+  if (messages.empty()) return;
+  heading(heading_text);
+  for (const Message& message : messages) item(message);
+}
+
 void TextPage::paragraph(std::string_view text, std::size_t indent) {
   line(std::string(indent, ' ') + wrap(text, style_.columns - indent, indent));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/messages.h"
 
@@ -45,6 +46,7 @@ class TextPage {
   }
   // "  - text", wrapped.
   void item(const Message& message);
+  void list(Text heading, const std::vector<Message>& messages);  // nothing where there are none
   // `indent` blanks and the text, wrapped.
   void paragraph(std::string_view text, std::size_t indent);
 

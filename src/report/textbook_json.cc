@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "report/json_parts.h"
+
 namespace ullage::report {
 namespace {
 
@@ -19,8 +21,6 @@ std::string_view name_of(TextbookUnit unit) {
 
 // Whole bytes and counts: the formulas mean no fractions of one.
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(value)); }
-
-Json or_null(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json model_json(const std::optional<TextbookModel>& model) {
   if (!model) return nullptr;
@@ -56,7 +56,7 @@ std::string textbook_json(const TextbookAnswer& answer) {
   Json warnings = Json::array();
   for (const Message& warning : answer.warnings) warnings.push_back(render(warning));
   out["warnings"] = std::move(warnings);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

@@ -246,7 +246,8 @@ std::vector<Message> assumptions_of(const TrainQuestion& question) {
   else if (base == model::BaseFormat::gptq) out.push_back({packed, {{"format", std::string("GPTQ")}}});
   else if (base == model::BaseFormat::awq) out.push_back({packed, {{"format", std::string("AWQ")}}});
   else if (base == model::BaseFormat::nf4_torchao) out.push_back({Text::assume_torchao_nf4, {}});
-  else if (base != model::BaseFormat::plain) out.push_back({Text::assume_four_bit, {}});
+  else if (base != model::BaseFormat::plain && base != model::BaseFormat::fp8)
+    out.push_back({Text::assume_four_bit, {}});
   if (const auto run = experts_run(question.architecture)) {
     out.push_back({text_of(*run), {}});
   }

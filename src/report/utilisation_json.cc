@@ -1,15 +1,11 @@
 #include "base/json.h"
+#include "report/json_parts.h"
 #include "report/utilisation.h"
 
 namespace ullage::report {
 namespace {
 
 constexpr double kTera = 1e12;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json tera_or_null(const std::optional<double>& flops) { return flops ? Json(*flops / kTera) : Json(nullptr); }
 
@@ -43,12 +39,6 @@ Json reference_json(const Utilisation& u) {
           {"source", u.reference->source}};
 }
 
-Json messages_json(const std::vector<Message>& messages) {
-  Json out = Json::array();
-  for (const Message& message : messages) out.push_back(render(message));
-  return out;
-}
-
 }  // namespace
 
 std::string utilisation_json(const Utilisation& u) {
@@ -74,7 +64,7 @@ std::string utilisation_json(const Utilisation& u) {
   out["reference"] = reference_json(u);
   out["assumptions"] = messages_json(u.assumptions);
   out["warnings"] = messages_json(u.warnings);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

@@ -87,12 +87,6 @@ void write_rules(TextPage& page, const Utilisation& u) {
   }
 }
 
-void write_messages(TextPage& page, Text heading, const std::vector<Message>& messages) {
-  if (messages.empty()) return;
-  page.heading(heading);
-  for (const Message& message : messages) page.item(message);
-}
-
 }  // namespace
 
 std::string utilisation_text(const Utilisation& u, const TextStyle& style) {
@@ -105,8 +99,8 @@ std::string utilisation_text(const Utilisation& u, const TextStyle& style) {
   write_given(page, u);
   write_throughput(page, u);
   write_rules(page, u);
-  write_messages(page, Text::heading_warnings, u.warnings);
-  write_messages(page, Text::heading_assumptions, u.assumptions);
+  page.list(Text::heading_warnings, u.warnings);
+  page.list(Text::heading_assumptions, u.assumptions);
   return page.take();
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "report/json_parts.h"
 #include "report/validation.h"
 
 namespace ullage::report {
@@ -93,7 +94,7 @@ std::string validation_json(const corpus::Validation& v, std::optional<std::size
   out["skipped"] = unanswered_json(v.skipped);
   out["failed"] = unanswered_json(v.failed);
   out["not_computed"] = unanswered_json(v.missing);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printed(out);
 }
 
 }  // namespace ullage::report

@@ -43,6 +43,11 @@ constexpr Wrong kWords[] = {
     {"mfu", "--tflops: nothing measured; give --tflops, --tokens-per-second or --examples-per-second"},
     {"mfu --tflops 100", "--gpu: missing; the peak is that of a card, or --cores and --clock-ghz"},
     {"mfu --tflops 0 --gpu h100", "--tflops: must be more than 0"},
+    {"mfu --tflops 1e300 --gpu h100", "--tflops: 1e+300 cannot be meant; expected 1e-09 to 1e+15"},
+    {"99999999999B", "99999999999B: is no size of a model: more than 100T parameters; write one such as 7B or 350M"},
+    {"inspect 60T",
+     "6e+13 parameters: no model of about this size is known; the nearest is deepseek-ai/DeepSeek-V3: name a model, or "
+     "ask `ullage textbook` for the formulas alone"},
     {"mfu --tflops 1 --tokens-per-second 1 --gpu h100",
      "--tflops: one measurement is enough; give one of --tflops, --tokens-per-second, --examples-per-second"},
     {"mfu --examples-per-second 3", "--seq-len: missing; an example is so many tokens"},

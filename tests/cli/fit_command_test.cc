@@ -118,10 +118,41 @@ TEST(FitCommand, SaysWhatNothingMakesFit) {
   EXPECT_TRUE(row["args"].empty());
 }
 
+TEST(FitCommand, AModelThatIsNotModelledIsARowAmongTheOthers) {
+  const auto captured = run("fit 7B,resnet50,1B --gpu rtx-4090 --json");
+  EXPECT_EQ(captured.status, 0);
+  const Json table = *parse_json(captured.out, "answer");
+  ASSERT_EQ(table["rows"].size(), 3U);
+  EXPECT_EQ(table["rows"][0]["fits"], true);
+  EXPECT_EQ(table["rows"][0]["not_modelled"], nullptr);
+  EXPECT_EQ(table["rows"][1]["model"], "resnet50");
+  EXPECT_EQ(table["rows"][1]["fits"], nullptr);
+  EXPECT_NE(table["rows"][1]["not_modelled"].dump().find("torchvision"), std::string::npos);
+  EXPECT_EQ(table["rows"][2]["fits"], true);
+  EXPECT_NE(run("fit 7B,resnet50 --gpu rtx-4090").out.find("not modelled: --engine:"), std::string::npos);
+}
+
+TEST(FitCommand, AQuantisedCheckpointIsAnsweredAsItIs) {
+  const Json row = answer({"fit", "Qwen/Qwen3-32B-FP8", "--gpu", "rtx-6000-ada", "--json"})["rows"][0];
+  EXPECT_EQ(row["quantization"], "fp8");
+  EXPECT_EQ(served(row)["fits"], true) << row.dump();
+  EXPECT_EQ(served(row)["setup"]["quantization"], "fp8");
+  // Ampere dequantises it, which takes two cards of that size.
+  const Json older = answer({"fit", "Qwen/Qwen3-32B-FP8", "--gpu", "rtx-a6000", "--json"})["rows"][0];
+  EXPECT_EQ(older["quantization"], "none");
+  EXPECT_EQ(older["cards"], 2);
+  EXPECT_EQ(served(older)["fits"], true) << older.dump();
+}
+
+TEST(FitCommand, FindsCardsByTheirNamesWithoutTheMemory) {
+  const Json row = answer({"fit", "1B", "--gpu", "rtx-3060", "--json"})["rows"][0];
+  EXPECT_EQ(row["fits"], true);
+}
+
 TEST(FitCommand, RefusesWhatIsWrongInOneLine) {
   for (const char* line : {"fit no-such-model --gpu rtx-4090", "fit 7B --gpu no-such-card", "fit , --gpu rtx-4090",
-                           "fit --gpu rtx-4090,rtx-5090", "fit resnet50 --gpu rtx-4090",
-                           "fit Qwen3-32B-FP8 --gpu rtx-4090", "fit 7B --context 1"}) {
+                           "fit --gpu rtx-4090,rtx-5090", "fit resnet50 --gpu rtx-4090", "fit 7B --context 1",
+                           "fit 99999999999B --gpu rtx-4090", "fit 7B,no-such-model --gpu rtx-4090"}) {
     const auto refused = run(line);
     EXPECT_EQ(refused.status, 2) << line;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;

@@ -149,6 +149,19 @@ class Page(unittest.TestCase):
         self.find("#language").click()
         self.assertIn("one training step", self.find("h1").text)
 
+    def test_shows_every_card_where_there_are_several(self):
+        page = pathlib.Path(self.folder.name, "cards.html")
+        asked = ["serve", "meta-llama/Llama-3.1-8B", "--gpu", "rtx-4070,rtx-4090"]
+        ullage(*asked, "--html", str(page))
+        self.open(page)
+        shown = self.find("#heading_ranks").text
+        for rank in json.loads(ullage(*asked, "--json"))["ranks"]:
+            self.assertIn(rank["name"], shown)
+            self.assertIn(rank["gpu"], shown)
+            self.assertIn(f'{rank["peak"]["process_bytes"] / 2**30:.2f} GiB', shown)
+        self.open(self.small)
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#heading_ranks"), [])
+
     def test_a_hundred_thousand_events_stay_fluid(self):
         measure = ("const times = []; const n = ullage.series.length; for (let i = 0; i < 40; ++i) {"
                    " ullage.chart.view(n * i / 100, n * (i + 50) / 100); times.push(ullage.chart.drawMilliseconds); }"

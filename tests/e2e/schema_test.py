@@ -34,6 +34,9 @@ CALLS = {
         ["serve", LLAMA],
         ["serve", LLAMA, "--gpu", "t4", "--batch", "8", "--new-tokens", "1", "--dtype", "fp16"],
         ["serve", LLAMA, "--engine", "transformers", "--cache", "static", "--attention", "eager"],
+        ["serve", "gpt2", "--cache", "quantized", "--cache-config", '{"nbits": 2}'],
+        ["serve", LLAMA, "--cache", "offloaded", "--attention", "flash"],
+        ["serve", "Qwen/Qwen3-32B-FP8", "--gpu", "2xh100"],
         ["serve", LLAMA, "--gpu", "2xrtx-4090", "--quantization", "nf4"],
         ["serve", LLAMA, "--gpus", "3", "--device-map", "sequential"],
         ["serve", "Qwen/Qwen3-30B-A3B", "--gpu", "rtx-4090,rtx-3090", "--quantization", "int8", "--seq-len", "128"],
@@ -47,6 +50,7 @@ CALLS = {
     ],
     "fit": [
         ["fit", "7B", "--gpu", "rtx-4070,t4"],
+        ["fit", "7B,resnet50,Qwen3-32B-FP8", "--gpu", "rtx-4090"],
         ["fit", "70B", "--gpu", "gtx-1060-6gb"],
         ["fit", "--gpu", "h100", "--rows", "3"],
         ["fit", "1B", "--rows", "2", "--context", "8192", "--dtype", "fp32"],

@@ -429,9 +429,9 @@ function niceStep(least) {
 
 // --- the page -------------------------------------------------------------------------------------------------------
 
-// Name, bytes and a bar for each.
-function bars(rows, whole) {
-  return element('div', { className: 'bars' }, ...rows.flatMap((row) => [
+// Name, bytes and a bar for each, of `whole` or of its own.
+function bars(rows, all) {
+  return element('div', { className: 'bars' }, ...rows.map((row) => ({ whole: all, ...row })).flatMap(({ whole, ...row }) => [
     element('span', {}, ...(row.color ? [element('span', { className: 'swatch', style: { background: row.color } })] : []), row.name),
     element('span', { className: 'number', textContent: `${bytes(row.bytes)}  ${(100 * row.bytes / whole).toFixed(1)}%` }),
     element('div', { className: 'track' }, element('div', { style: { width: `${100 * row.bytes / whole}%`, background: row.color ?? 'var(--mark)' } })),
@@ -466,6 +466,16 @@ function headOf(shown) {
   return parts;
 }
 
+// Each card against what it offers; without a limit against the fullest.
+function cards() {
+  if (!report.ranks.length) return [];
+  const most = Math.max(...report.ranks.map((rank) => rank.usable_bytes ?? rank.bytes));
+  return [section('heading_ranks', bars(report.ranks.map((rank) => ({
+    name: rank.name, bytes: rank.bytes, whole: rank.usable_bytes ?? most, color: rank.fits ? 'var(--good)' : 'var(--bad)',
+    rule: [rank.usable_bytes ? `${say('page_usable')} ${bytes(rank.usable_bytes)}` : '', rank.modules].filter(Boolean).join(' · '),
+  })), most))];
+}
+
 const series = new Series(report.timeline);
 const chart = new Chart(series);
 
@@ -477,6 +487,7 @@ function build(chosen) {
   const components = report.components.map((c, i) => ({ ...c, name: shown.components[i].name, rule: shown.components[i].rule, color: color(c.component) }));
   document.getElementById('page').replaceChildren(
     ...headOf(shown),
+    ...cards(),
     section('heading_timeline', chart.element()),
     section('heading_components', bars(components.filter((c) => c.bytes !== 0), report.whole_bytes)),
     section('heading_phases', bars(report.phases.map((p, i) => ({ bytes: p.bytes, name: shown.phases[i] })), report.peak_bytes)),
