@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run.h"
+#include "engines/sglang/rules.h"
 #include "engines/vllm/rules.h"
 #include "hardware/gpu_list.h"
 #include "model/catalogue.h"
@@ -107,12 +108,15 @@ Expected<int> engines_command(const Invocation& call) {
   const auto style = text_style(call.arguments, call.streams.surroundings);
   if (!style) return tl::unexpected<Error>(style.error());
   const std::string wanted = filter_text(call.arguments);
-  std::vector<engines::vllm::Rule> rules = engines::vllm::rules();
-  std::erase_if(rules, [&](const engines::vllm::Rule& rule) {
-    return !contains_ignoring_case("vllm " + rule.item + " " + rule.id, wanted);
-  });
+  std::vector<report::EngineRules> engines{{"vllm", "vLLM", engines::vllm::rules()},
+                                           {"sglang", "SGLang", engines::sglang::rules()}};
+  for (report::EngineRules& engine : engines) {
+    std::erase_if(engine.rules, [&](const engines::serving::Rule& rule) {
+      return !contains_ignoring_case(engine.name + " " + rule.item + " " + rule.id, wanted);
+    });
+  }
   const std::string answer =
-      wants_json(call.arguments) ? report::engine_rules_json(rules) : report::engine_rules_text(rules, *style);
+      wants_json(call.arguments) ? report::engine_rules_json(engines) : report::engine_rules_text(engines, *style);
   return call.streams.out(answer).map([] { return int{kAnswered}; });
 }
 

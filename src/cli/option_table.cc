@@ -94,8 +94,8 @@ constexpr std::string_view kTrainLater =
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
 
 constexpr OptionSpec kServe[] = {
-    {"--engine", "transformers|vllm", Text::opt_serve_engine, "transformers|vllm",
-     "sglang|llama.cpp|ollama|tensorrt-llm|mindie"},
+    {"--engine", "transformers|vllm|sglang", Text::opt_serve_engine, "transformers|vllm|sglang",
+     "llama.cpp|ollama|tensorrt-llm|mindie"},
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_serve_gpus},
     {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
@@ -137,6 +137,30 @@ constexpr OptionSpec kServe[] = {
     {"--cudagraph-capture-sizes", "1,2,4,…", Text::opt_cudagraph_capture_sizes},
     {"--cpu-offload-gb", "X", Text::opt_cpu_offload_gb},
     {"--limit-mm-per-prompt", "JSON", Text::opt_limit_mm_per_prompt},
+    {"--tp", "N", Text::opt_sglang_tp},
+    {"--pp", "N", Text::opt_sglang_pp},
+    {"--dp", "N", Text::opt_sglang_dp},
+    {"--ep", "N", Text::opt_sglang_ep},
+    {"--enable-dp-attention", "", Text::opt_sglang_enable_dp_attention},
+    {"--context-length", "N", Text::opt_sglang_context_length},
+    {"--mem-fraction-static", "F", Text::opt_sglang_mem_fraction_static},
+    {"--chunked-prefill-size", "N", Text::opt_sglang_chunked_prefill_size},
+    {"--max-prefill-tokens", "N", Text::opt_sglang_max_prefill_tokens},
+    {"--max-running-requests", "N", Text::opt_sglang_max_running_requests},
+    {"--max-total-tokens", "N", Text::opt_sglang_max_total_tokens},
+    {"--cuda-graph-max-bs", "N", Text::opt_sglang_cuda_graph_max_bs},
+    {"--disable-cuda-graph", "", Text::opt_sglang_disable_cuda_graph},
+    {"--disable-radix-cache", "", Text::opt_sglang_disable_radix_cache},
+    {"--page-size", "N", Text::opt_sglang_page_size},
+    {"--attention-backend", "NAME", Text::opt_sglang_attention_backend},
+    {"--swa-full-tokens-ratio", "F", Text::opt_sglang_swa_full_tokens_ratio},
+    {"--mamba-full-memory-ratio", "F", Text::opt_sglang_mamba_full_memory_ratio},
+    {"--max-mamba-cache-size", "N", Text::opt_sglang_max_mamba_cache_size},
+    {"--speculative-algorithm", "NEXTN|EAGLE|NGRAM", Text::opt_sglang_speculative_algorithm},
+    {"--speculative-num-steps", "N", Text::opt_sglang_speculative_num_steps},
+    {"--speculative-eagle-topk", "N", Text::opt_sglang_speculative_eagle_topk},
+    {"--speculative-num-draft-tokens", "N", Text::opt_sglang_speculative_num_draft_tokens},
+    {"--kt-num-gpu-experts", "N", Text::opt_sglang_kt_num_gpu_experts},
     {"--env", "NAME=VALUE", Text::opt_env, "", "", true},
     {"--input-len", "N", Text::opt_serve_input_len},
     {"--output-len", "N", Text::opt_serve_output_len},
@@ -149,10 +173,7 @@ constexpr OptionSpec kServe[] = {
 
 // Those of other engines.
 constexpr std::string_view kServeLater =
-    "--sweep --timeline --tp --pp --dp --ep "
-    "--context-length --mem-fraction-static --chunked-prefill-size "
-    "--max-running-requests --max-total-tokens --cuda-graph-max-bs --page-size --enable-dp-attention "
-    "--attention-backend --speculative-algorithm --kt-num-gpu-experts -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "
+    "--sweep --timeline -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "
     "-ot -dev --cpu-moe --n-cpu-moe -nkvo --swa-full --kv-unified --no-mmap --mmproj --no-mmproj-offload --spec-type "
     "--draft-max -md -ngld -mla -amb -fmoe --backend --type --mmproj-type --max_batch_size --max_input_len "
     "--max_output_len --max_num_tokens --max_beam_width --tokens_per_block --kv_cache_free_gpu_mem_fraction "

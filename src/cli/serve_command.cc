@@ -4,6 +4,7 @@
 #include "cli/run.h"
 #include "cli/serve_answer.h"
 #include "cli/serve_engines.h"
+#include "cli/serve_sglang.h"
 #include "cli/serve_versions.h"
 #include "cli/serve_vllm.h"
 #include "report/page.h"
@@ -48,6 +49,7 @@ Expected<int> answer_versions(const Invocation& call, const report::TextStyle& s
 Expected<report::Prediction> predict_serving(const Arguments& arguments, const Files& files) {
   if (auto checked = check_serving(arguments); !checked) return tl::unexpected<Error>(checked.error());
   if (engine_of(arguments) == "vllm") return answer_vllm(arguments, files);
+  if (engine_of(arguments) == "sglang") return answer_sglang(arguments, files);
   return answer_serving(arguments, files).map([](ServeAnswer&& answer) { return std::move(answer.prediction); });
 }
 

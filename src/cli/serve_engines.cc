@@ -7,7 +7,7 @@ namespace {
 
 struct OwnOptions {
   std::string_view engine;
-  std::string_view options;  // that no other engine has
+  std::string_view options;  // those that not every engine has
 };
 
 constexpr OwnOptions kOwn[] = {
@@ -20,7 +20,33 @@ constexpr OwnOptions kOwn[] = {
      "--pipeline-parallel-size --data-parallel-size --enable-expert-parallel --decode-context-parallel-size "
      "--speculative-config --enable-lora --max-loras --max-lora-rank --cudagraph-capture-sizes --cpu-offload-gb --env "
      "--limit-mm-per-prompt --input-len --output-len --concurrency"},
+    {"sglang",
+     "--engine-version --tp --pp --dp --ep --context-length --mem-fraction-static --chunked-prefill-size "
+     "--max-prefill-tokens --max-running-requests --max-total-tokens --cuda-graph-max-bs --kv-cache-dtype --page-size "
+     "--enable-dp-attention --attention-backend --speculative-algorithm --speculative-num-steps "
+     "--speculative-eagle-topk --speculative-num-draft-tokens --kt-num-gpu-experts --swa-full-tokens-ratio "
+     "--mamba-full-memory-ratio --max-mamba-cache-size --disable-radix-cache --disable-cuda-graph --cpu-offload-gb "
+     "--input-len --output-len --concurrency"},
 };
+
+bool has_word(std::string_view list, std::string_view word) {
+  bool found = false;
+  for_each_word(list, ' ', [&](std::string_view each) { found = found || each == word; });
+  return found;
+}
+
+// Options that are an engine's own and not `engine`'s: the first of them that is given.
+std::string_view first_foreign(const OwnOptions& of, std::string_view engine, const Arguments& arguments) {
+  std::string_view own;
+  for (const OwnOptions& each : kOwn) {
+    if (each.engine == engine) own = each.options;
+  }
+  std::string_view foreign;
+  for_each_word(of.options, ' ', [&](std::string_view option) {
+    if (foreign.empty() && arguments.has(option) && !has_word(own, option)) foreign = option;
+  });
+  return foreign;
+}
 
 }  // namespace
 
@@ -30,10 +56,7 @@ Expected<void> check_engine_options(const Arguments& arguments) {
   const std::string engine = engine_of(arguments);
   for (const OwnOptions& own : kOwn) {
     if (own.engine == engine) continue;
-    std::string_view foreign;
-    for_each_word(own.options, ' ', [&](std::string_view option) {
-      if (foreign.empty() && arguments.has(option)) foreign = option;
-    });
+    const std::string_view foreign = first_foreign(own, engine, arguments);
     if (foreign.empty()) continue;
     return fail(ErrorCode::invalid_argument, std::string(foreign),
                 fmt::format("is an option of --engine {}, not of {}", own.engine, engine));

@@ -1,10 +1,9 @@
 #include "cli/serve_vllm.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "cli/answer.h"
+#include "cli/serve_checks.h"
 #include "cli/serve_vllm_options.h"
 #include "engines/vllm/budget.h"
 #include "report/vllm_report.h"
@@ -14,6 +13,10 @@ namespace {
 
 namespace vllm = engines::vllm;
 using report::Text;
+
+constexpr std::string_view kEngine = "vLLM";
+// Source: docs.vllm.ai, Installation, requirements of CUDA.
+constexpr hardware::ComputeCapability kLeast{7, 0};
 
 // Everything that the answer is made of.
 struct Asked {
@@ -29,37 +32,6 @@ struct Asked {
                        quantisation ? &*quantisation : nullptr);
   }
 };
-
-Expected<void> check_generates(const model::Architecture& architecture) {
-  const bool text = architecture.input == model::InputKind::tokens && !architecture.is_module_tree();
-  // The layers in front are a tower's, or those of an encoder whose keys and values the decoder reads.
-  const bool decodes_alone = architecture.encoder_layers == 0 || architecture.vision;
-  if (text && decodes_alone && architecture.layer_count() > 0) return {};
-  return fail(ErrorCode::unsupported, architecture.name,
-              fmt::format("a model of this kind ({}) under vLLM is not in this version", architecture.family));
-}
-
-// Source of the least: docs.vllm.ai, Installation, requirements of CUDA.
-Expected<void> check_card(const hardware::Gpu* card) {
-  constexpr hardware::ComputeCapability kLeast{7, 0};
-  if (card == nullptr || card->id == "unnamed") return {};
-  if (card->vendor == "Apple")
-    return fail(ErrorCode::unsupported, "--gpu",
-                fmt::format("vLLM on {} is not in this version; name a card of another vendor", card->name));
-  if (!card->compute_capability || *card->compute_capability >= kLeast) return {};
-  return fail(ErrorCode::invalid_argument, "--gpu",
-              fmt::format("{} has compute capability {} and vLLM's kernels begin at {}; name a newer card", card->name,
-                          to_string(*card->compute_capability), to_string(kLeast)));
-}
-
-Expected<std::int64_t> gpu_count(const ChosenDevice& device, const vllm::Options& options) {
-  if (device.named_count && *device.named_count < options.gpus()) {
-    return fail(ErrorCode::invalid_argument, "--gpus",
-                fmt::format("{} are fewer than the {} that tensor, pipeline and data parallelism take",
-                            *device.named_count, options.gpus()));
-  }
-  return device.named_count.value_or(options.gpus());
-}
 
 // The longest request with which it starts, in place of `max`.
 Expected<void> search_length(Asked& asked) {
@@ -109,11 +81,11 @@ void add_warnings(report::Prediction& out, const Asked& asked, std::int64_t gpus
 
 Expected<report::Prediction> report_of(const Arguments& arguments, Asked asked) {
   const vllm::Options& options = asked.resolved.options;
-  const auto gpus = gpu_count(asked.device, options);
+  const auto gpus = gpu_count(asked.device, options.gpus());
   if (!gpus) return tl::unexpected<Error>(gpus.error());
   const auto budget = asked.start(options);
   if (!budget) return tl::unexpected<Error>(budget.error());
-  const auto workload = vllm_workload(arguments, options);
+  const auto workload = serving_workload(arguments, options.max_model_len, "--max-model-len");
   if (!workload) return tl::unexpected<Error>(workload.error());
   report::Prediction out = report::vllm_report({asked.loaded.architecture, options, *budget, asked.card(),
                                                 asked.quantisation ? &*asked.quantisation : nullptr,
@@ -137,16 +109,17 @@ Expected<report::Prediction> answer_vllm(const Arguments& arguments, const Files
   if (!flags) return tl::unexpected<Error>(flags.error());
   auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files, Extent::outline);
   if (!loaded) return tl::unexpected<Error>(loaded.error());
-  if (auto checked = check_generates(loaded->architecture); !checked) return tl::unexpected<Error>(checked.error());
+  if (auto checked = check_generates(loaded->architecture, kEngine); !checked)
+    return tl::unexpected<Error>(checked.error());
   auto device = choose_equal_devices(arguments, files);
   if (!device) return tl::unexpected<Error>(device.error());
   const hardware::Gpu* card = device->gpu ? &*device->gpu : nullptr;
   const std::vector<hardware::Gpu> kinds = card == nullptr ? std::vector<hardware::Gpu>{} : std::vector{*card};
   if (auto linked = check_interconnect(arguments, kinds); !linked) return tl::unexpected<Error>(linked.error());
-  if (auto runs = check_card(card); !runs) return tl::unexpected<Error>(runs.error());
+  if (auto runs = check_card(card, kEngine, kLeast); !runs) return tl::unexpected<Error>(runs.error());
   auto resolved = vllm::resolve(*flags, {loaded->architecture, loaded->config, card});
   if (!resolved) return tl::unexpected<Error>(resolved.error());
-  auto quantisation = vllm_quantisation(arguments, *loaded, resolved->options);
+  auto quantisation = serving_quantisation(arguments, *loaded, vllm_scales(resolved->options));
   if (!quantisation) return tl::unexpected<Error>(quantisation.error());
   Asked asked{*std::move(loaded), *std::move(device), *std::move(resolved), *std::move(quantisation), {}};
   if (arguments.text("--max-model-len") == "max") {

@@ -3,50 +3,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace ullage::cli {
 namespace {
 
 namespace vllm = engines::vllm;
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 constexpr std::int64_t kMostSequences = 1 << 20;
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostBlock = 1 << 16;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr double kMostOffloadGiB = 1 << 20;
-
-struct Suffix {
-  char letter;
-  std::int64_t factor;
-};
-
-// vLLM's own short forms of numbers: small letters are decimal, capitals binary.
-constexpr Suffix kSuffixes[] = {{'k', 1'000}, {'m', 1'000'000}, {'g', 1'000'000'000},
-                                {'K', kKiB},  {'M', kMiB},      {'G', kGiB}};
-
-// "8192", "32k", "32K"; nothing where the option is not there.
-Expected<std::optional<std::int64_t>> count(const Arguments& arguments, std::string_view option, std::int64_t low,
-                                            std::int64_t high) {
-  if (!arguments.has(option)) return std::nullopt;
-  const std::string given = arguments.text(option);
-  std::string_view digits = given;
-  std::int64_t factor = 1;
-  for (const Suffix& suffix : kSuffixes) {
-    if (digits.empty() || digits.back() != suffix.letter) continue;
-    factor = suffix.factor;
-    digits.remove_suffix(1);
-    break;
-  }
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool read = error == std::errc{} && end == digits.data() + digits.size() && !digits.empty() && value >= 0;
-  if (read) value = multiply_saturated(value, factor);
-  if (read && value >= low && value <= high) return value;
-  return fail(ErrorCode::invalid_argument, std::string(option),
-              fmt::format("'{}' is not a whole number from {} to {}", given.substr(0, 60), low, high));
-}
 
 struct CountOption {
   std::string_view name;
@@ -70,12 +37,12 @@ constexpr CountOption kCounts[] = {
 
 Expected<void> read_counts(const Arguments& arguments, vllm::Flags& flags) {
   for (const CountOption& option : kCounts) {
-    const auto value = count(arguments, option.name, option.low, option.high);
+    const auto value = suffixed_count(arguments, option.name, option.low, option.high);
     if (!value) return tl::unexpected<Error>(value.error());
     flags.*option.flag = *value;
   }
   if (arguments.text("--max-model-len") == "max") return {};
-  const auto length = count(arguments, "--max-model-len", 1, kMostTokens);
+  const auto length = suffixed_count(arguments, "--max-model-len", 1, kMostTokens);
   if (!length) return tl::unexpected<Error>(length.error());
   flags.max_model_len = *length;
   return {};
@@ -106,29 +73,6 @@ Expected<void> read_env(const Arguments& arguments, vllm::Flags& flags) {
   return {};
 }
 
-struct Method {
-  std::string_view word;
-  std::string_view format;
-};
-
-// vLLM's words for what a plain checkpoint of that kind would hold.
-constexpr Method kMethods[] = {
-    {"awq_marlin", "awq"}, {"gptq_marlin", "gptq"}, {"auto-round", "gptq"}, {"auto_round", "gptq"},
-    {"fbgemm_fp8", "fp8"}, {"ptpc_fp8", "fp8"},     {"modelopt", "fp8"},    {"modelopt_fp4", "nvfp4"},
-};
-
-// bitsandbytes: scales are quantised themselves, and from some release on taken apart while they are loaded.
-// Source: vllm/model_executor/model_loader/bitsandbytes_loader.py (_dequantize_dq).
-constexpr vllm::Version kTakesScalesApart{0, 9, 0};
-
-std::string format_of(const std::string& word, const vllm::Options& options) {
-  if (word == "bitsandbytes") return options.version >= kTakesScalesApart ? "nf4" : "nf4-dq";
-  for (const Method& method : kMethods) {
-    if (method.word == word) return std::string(method.format);
-  }
-  return word;
-}
-
 }  // namespace
 
 Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
@@ -149,47 +93,11 @@ Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
   return out;
 }
 
-Expected<std::optional<vllm::Workload>> vllm_workload(const Arguments& arguments, const vllm::Options& options) {
-  const auto input = count(arguments, "--input-len", 1, kMostTokens);
-  if (!input) return tl::unexpected<Error>(input.error());
-  const auto output = count(arguments, "--output-len", 1, kMostTokens);
-  if (!output) return tl::unexpected<Error>(output.error());
-  if (!*input && !*output) {
-    if (!arguments.has("--concurrency")) return std::nullopt;
-    return fail(ErrorCode::invalid_argument, "--concurrency",
-                "says nothing without the length of the requests; give --input-len and --output-len");
-  }
-  vllm::Workload out{input->value_or(1), output->value_or(1), std::nullopt};
-  if (out.input_tokens + out.output_tokens > options.max_model_len) {
-    return fail(ErrorCode::invalid_argument, "--input-len",
-                fmt::format("{} + {} tokens are more than the longest request of {}; raise --max-model-len",
-                            out.input_tokens, out.output_tokens, options.max_model_len));
-  }
-  if (arguments.text("--concurrency") == "max") return out;
-  const auto wanted = count(arguments, "--concurrency", 1, kMostTokens);
-  if (!wanted) return tl::unexpected<Error>(wanted.error());
-  out.concurrency = *wanted;
-  return out;
-}
-
-Expected<std::optional<model::Quantisation>> vllm_quantisation(const Arguments& arguments, const LoadedModel& loaded,
-                                                               const vllm::Options& options) {
-  using Found = std::optional<model::Quantisation>;
-  if (loaded.quantisation.is_object()) {
-    return model::read_quantisation(JsonObject(loaded.quantisation, "quantization_config"))
-        .map([](model::Quantisation read) { return Found(std::move(read)); });
-  }
-  if (!arguments.has("--quantization")) return Found{};
-  const std::string word = arguments.text("--quantization");
-  if (word == "compressed-tensors" || word == "quark") {
-    return fail(ErrorCode::invalid_argument, "--quantization",
-                fmt::format("{} says nothing without the checkpoint's quantization_config; name a model that has one, "
-                            "or one of {}",
-                            word, model::quantisation_names()));
-  }
-  return model::quantisation_named(format_of(word, options)).map([](model::Quantisation read) {
-    return Found(std::move(read));
-  });
+// bitsandbytes: scales are quantised themselves, and from some release on taken apart while they are loaded.
+// Source: vllm/model_executor/model_loader/bitsandbytes_loader.py (_dequantize_dq).
+ScalesOfNf4 vllm_scales(const vllm::Options& options) {
+  constexpr vllm::Version kTakesScalesApart{0, 9, 0};
+  return options.version >= kTakesScalesApart ? ScalesOfNf4::taken_apart : ScalesOfNf4::as_stored;
 }
 
 std::vector<report::Setting> vllm_settings(const Arguments& a, const vllm::Options& o, std::int64_t gpus) {

@@ -9,7 +9,7 @@
 namespace ullage::report {
 namespace {
 
-using engines::vllm::Rule;
+using engines::serving::Rule;
 
 constexpr std::size_t kId = 26;
 constexpr std::size_t kReleases = 22;
@@ -36,52 +36,68 @@ Json rule_json(const Rule& rule) {
           {"limits", or_null(rule.limits)},
           {"value", rule.value},
           {"range", Json::array({rule.low, rule.high})},
-          {"kind", engines::vllm::name_of(rule.kind)},
+          {"kind", engines::serving::name_of(rule.kind)},
           {"source", rule.source}};
 }
 
 void write_rule(TextPage& page, const Rule& rule) {
   const std::string when = page.say(releases(rule));
   const std::string limits = rule.limits.empty() ? std::string() : "; " + rule.limits;
-  page.line("  " + pad_right(rule.id, kId) + pad_right(when, kReleases) + pad_right(value_text(rule), kValue) +
-            std::string(engines::vllm::name_of(rule.kind)));
+  page.line("  " + pad_right(rule.id + " ", kId) + pad_right(when, kReleases) + pad_right(value_text(rule), kValue) +
+            std::string(engines::serving::name_of(rule.kind)));
   page.paragraph(page.toned(rule.source + limits, TextPage::Tone::faint), 4);
 }
 
 }  // namespace
 
-std::string engine_rules_json(const std::vector<Rule>& rules) {
-  Json rows = Json::array();
-  for (const Rule& rule : rules) rows.push_back(rule_json(rule));
-  Json engines = Json::array();
-  engines.push_back({{"name", "vllm"}, {"rules", std::move(rows)}});
-  const Json out = {{"schema", "ullage.engines/1"}, {"command", "engines"}, {"engines", std::move(engines)}};
+std::string engine_rules_json(const std::vector<EngineRules>& engines) {
+  Json list = Json::array();
+  for (const EngineRules& engine : engines) {
+    Json rows = Json::array();
+    for (const Rule& rule : engine.rules) rows.push_back(rule_json(rule));
+    list.push_back({{"name", engine.name}, {"rules", std::move(rows)}});
+  }
+  const Json out = {{"schema", "ullage.engines/1"}, {"command", "engines"}, {"engines", std::move(list)}};
   return printed(out);
 }
 
-std::string engine_rules_text(const std::vector<Rule>& rules, const TextStyle& style) {
+std::string engine_rules_text(const std::vector<EngineRules>& engines, const TextStyle& style) {
   TextPage page(style);
   const bool quiet = style.detail == Detail::quiet;
-  std::string item;
-  for (const Rule& rule : rules) {
-    if (quiet) {
-      page.line(rule.id);
-      continue;
+  bool begun = false;
+  for (const EngineRules& engine : engines) {
+    std::string item;
+    for (const Rule& rule : engine.rules) {
+      if (quiet) {
+        page.line(rule.id);
+        continue;
+      }
+      if (rule.item != item) {
+        if (begun) page.line();
+        page.line(page.toned(engine.name + " " + rule.item, TextPage::Tone::strong));
+      }
+      begun = true;
+      item = rule.item;
+      write_rule(page, rule);
     }
-    if (rule.item != item) {
-      if (!item.empty()) page.line();
-      page.line(page.toned("vllm " + rule.item, TextPage::Tone::strong));
-    }
-    item = rule.item;
-    write_rule(page, rule);
   }
   if (quiet) return page.take();
   page.line();
-  page.paragraph(
-      page.say(Message{Text::engines_count,
-                       {{"count", static_cast<std::int64_t>(rules.size())}, {"engine", std::string("vLLM")}}}),
-      0);
+  for (const EngineRules& engine : engines) {
+    page.paragraph(
+        page.say(Message{Text::engines_count,
+                         {{"count", static_cast<std::int64_t>(engine.rules.size())}, {"engine", engine.title}}}),
+        0);
+  }
   return page.take();
+}
+
+std::string cite(const Rule& rule) {
+  std::string bounds;
+  if (!rule.since.empty()) bounds += "since " + rule.since + ", ";
+  if (!rule.before.empty()) bounds += "before " + rule.before + ", ";
+  if (!rule.limits.empty()) bounds += rule.limits + ", ";
+  return "rule " + rule.id + " (" + bounds + std::string(engines::serving::name_of(rule.kind)) + "): " + rule.source;
 }
 
 }  // namespace ullage::report

@@ -4,12 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "engines/vllm/rules.h"
+#include "engines/serving/rules.h"
 #include "report/text_style.h"
 
 namespace ullage::report {
 
-std::string engine_rules_json(const std::vector<engines::vllm::Rule>& rules);
-std::string engine_rules_text(const std::vector<engines::vllm::Rule>& rules, const TextStyle& style);
+struct EngineRules {
+  std::string name;   // "vllm", as --engine calls it
+  std::string title;  // "vLLM"
+  std::vector<engines::serving::Rule> rules;
+};
+
+std::string engine_rules_json(const std::vector<EngineRules>& engines);
+std::string engine_rules_text(const std::vector<EngineRules>& engines, const TextStyle& style);
+
+// "utilization-0.23 (since 0.23, documented): who says so".
+std::string cite(const engines::serving::Rule& rule);
 
 }  // namespace ullage::report

@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "engines/vllm/rules.h"
+#include "report/engine_rules.h"
 
 namespace ullage::report {
 namespace {
@@ -27,14 +28,6 @@ Message measured(Text text, std::int64_t low, std::int64_t high) {
 }
 
 }  // namespace
-
-std::string cite(const vllm::Rule& rule) {
-  std::string bounds;
-  if (!rule.since.empty()) bounds += "since " + rule.since + ", ";
-  if (!rule.before.empty()) bounds += "before " + rule.before + ", ";
-  if (!rule.limits.empty()) bounds += rule.limits + ", ";
-  return "rule " + rule.id + " (" + bounds + std::string(vllm::name_of(rule.kind)) + "): " + rule.source;
-}
 
 Why vllm_weights_why(const VllmQuestion& q) {
   const vllm::RankWeights& weights = q.budget.tightest().weights;
@@ -61,7 +54,7 @@ Why vllm_cache_why(const VllmQuestion& q) {
   const vllm::StageBudget& stage = q.budget.tightest();
   const vllm::Settled& settled = q.budget.middle;
   Why out;
-  out.source = is_v1(q.options.version)
+  out.source = vllm::is_v1(q.options.version)
                    ? "vllm/v1/worker/gpu_worker.py (determine_available_memory), vllm/v1/core/kv_cache_utils.py"
                    : "vllm/worker/worker.py (determine_num_available_blocks), vllm/worker/cache_engine.py";
   if (q.options.kv_cache_memory_bytes) {

@@ -13,7 +13,4 @@ Why vllm_graphs_why(const VllmQuestion& question);
 Why vllm_non_torch_why(const VllmQuestion& question);
 Why vllm_context_why(const VllmQuestion& question);
 
-// "utilization-0.23 (since 0.23, documented): who says so".
-std::string cite(const engines::vllm::Rule& rule);
-
 }  // namespace ullage::report

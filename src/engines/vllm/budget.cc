@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engines/vllm/arithmetic.h"
+#include "engines/serving/arithmetic.h"
 
 namespace ullage::engines::vllm {
 namespace {
+
+using serving::gib;
 
 bool keeps_states(const CachePlan& plan) {
   return std::any_of(plan.groups.begin(), plan.groups.end(),

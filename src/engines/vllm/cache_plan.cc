@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string>
 
-#include "engines/vllm/arithmetic.h"
+#include "engines/serving/arithmetic.h"
 
 namespace ullage::engines::vllm {
 namespace {
+
+using serving::divide_up;
 
 // Sparse attention's keys in eight bits: so many bytes of a token's latent vector (512 of them, four scales in fp32,
 // 64 turned elements in bf16), and of the indexer's key (a byte an element and a scale in fp32), whatever the cache's
@@ -230,9 +232,7 @@ std::int64_t blocks_per_request(const CachePlan& plan, const Options& options, s
 
 WorkloadFit fit_workload(const CachePlan& plan, const Options& options, std::int64_t blocks, const Workload& workload) {
   WorkloadFit out;
-  // The last token that is given is never put in.
-  const std::int64_t tokens = std::max<std::int64_t>(1, workload.input_tokens + workload.output_tokens - 1);
-  out.blocks_per_request = blocks_per_request(plan, options, tokens);
+  out.blocks_per_request = blocks_per_request(plan, options, workload.kept_tokens());
   const std::int64_t by_blocks = out.blocks_per_request > 0 ? blocks / out.blocks_per_request : options.max_num_seqs;
   out.by_sequences = by_blocks > options.max_num_seqs;
   out.most_requests = std::min(by_blocks, options.max_num_seqs);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "engines/serving/workload.h"
 #include "engines/vllm/options.h"
 #include "model/architecture.h"
 
@@ -63,12 +64,8 @@ struct Capacity {
 };
 
 Capacity capacity(const CachePlan& plan, const Options& options, std::int64_t pool_bytes);
-// Requests of a workload: so many tokens put in, so many given.
-struct Workload {
-  std::int64_t input_tokens = 0;
-  std::int64_t output_tokens = 0;
-  std::optional<std::int64_t> concurrency;  // requests at once that are wanted; none: as many as there can be
-};
+
+using serving::Workload;
 
 struct WorkloadFit {
   std::int64_t blocks_per_request = 0;

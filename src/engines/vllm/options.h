@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/expected.h"
 #include "base/json.h"
+#include "engines/serving/rank_weights.h"
 #include "engines/vllm/version.h"
 #include "hardware/gpu.h"
 #include "model/architecture.h"
@@ -24,11 +25,7 @@ enum class StateCaching : std::uint8_t {
   aligned,  // and that of the last whole block
 };
 
-// Adapters that requests may name: places for `slots` of them, each of `rank`, in every linear layer.
-struct LoraSlots {
-  std::int64_t slots = 0;  // 0: --enable-lora was not given
-  std::int64_t rank = 0;
-};
+using serving::LoraSlots;
 
 struct Options {
   Version version = kNewest;

@@ -2,35 +2,19 @@
 
 #include <algorithm>
 
-#include "engines/vllm/arithmetic.h"
+#include "engines/serving/arithmetic.h"
+#include "engines/serving/widths.h"
 
 namespace ullage::engines::vllm {
 namespace {
 
-std::int64_t width_of(const std::vector<model::Parameter>& parameters, model::ParameterRef weight, model::Axis axis) {
-  if (!weight) return 0;
-  for (const model::Dimension& dim : parameters[static_cast<std::size_t>(weight.index)].dims) {
-    for (const model::AxisPart& part : dim.parts) {
-      if (part.axis == axis) return part.count * part.unit;
-    }
-  }
-  return 0;
-}
+using serving::divide_up;
+using serving::gib;
+using serving::mib;
 
-// Of a feed-forward that every token goes through.
-std::int64_t dense_width(const model::LayerKind& kind) {
-  const model::Mlp& mlp = kind.mixture.experts.count > 0 ? kind.mixture.shared : kind.mlp;
-  return width_of(kind.parameters, mlp.down.weight, model::Axis::ffn);
-}
-
-// The fused experts' two buffers, for what each token's experts give: the first product and the second in one, what
-// the activation gives in the other. Source: vllm/model_executor/layers/fused_moe/fused_moe.py.
 std::int64_t expert_workspace(const model::LayerKind& kind, std::int64_t hidden, const Options& options) {
-  if (kind.mixture.experts.count == 0) return 0;
-  const std::int64_t whole = width_of(kind.parameters, kind.mixture.experts.down, model::Axis::ffn);
-  const std::int64_t ffn = options.enable_expert_parallel ? whole : divide_up(whole, options.tensor_parallel_size);
-  const std::int64_t rows = options.max_num_batched_tokens * kind.mixture.top_k;
-  return rows * (std::max(2 * ffn, hidden) + ffn) * size_of(options.dtype);
+  const std::int64_t ranks = options.enable_expert_parallel ? 1 : options.tensor_parallel_size;
+  return serving::expert_workspace(kind, hidden, options.max_num_batched_tokens, ranks, size_of(options.dtype));
 }
 
 // FlashInfer's sampler, where it was there, does without the sort.
@@ -61,7 +45,7 @@ ProfilePeak profile_peak(const model::Architecture& architecture, const Options&
   const double hidden_copies = figure("forward_hidden_copies", around);
   for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
     const model::LayerKind& kind = architecture.kind_of(layer);
-    const std::int64_t ffn = divide_up(dense_width(kind), options.tensor_parallel_size);
+    const std::int64_t ffn = divide_up(serving::dense_width(kind), options.tensor_parallel_size);
     const double a_token =
         ffn_copies * static_cast<double>(ffn) + hidden_copies * static_cast<double>(architecture.hidden);
     out.forward_bytes =

@@ -5,12 +5,15 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "engines/vllm/arithmetic.h"
+#include "engines/serving/arithmetic.h"
+#include "engines/serving/configured.h"
 #include "engines/vllm/options.h"
 #include "engines/vllm/rules.h"
 
 namespace ullage::engines::vllm {
 namespace {
+
+using serving::gib;
 
 // What vLLM takes for models that do not say how long a sequence may be.
 // Source: vllm/config/model.py (_get_and_verify_max_len).
@@ -31,44 +34,6 @@ std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
 bool keeps_states(const model::Architecture& architecture) {
   return std::any_of(architecture.kinds.begin(), architecture.kinds.end(),
                      [](const model::LayerKind& kind) { return kind.recurrent.has_value(); });
-}
-
-// What the configuration says of the text model, wherever it stands: wrappers nest it.
-const Json* text_config(const Json& config) {
-  const auto found = config.is_object() ? config.find("text_config") : config.end();
-  return found != config.end() && found->is_object() ? &*found : nullptr;
-}
-
-// dtype, or torch_dtype as older files call it.
-std::optional<DType> dtype_of(const Json& config) {
-  if (!config.is_object()) return std::nullopt;
-  for (const char* key : {"dtype", "torch_dtype"}) {
-    const auto found = config.find(key);
-    if (found != config.end() && found->is_string()) return parse_dtype(found->get_ref<const std::string&>());
-  }
-  const Json* text = text_config(config);
-  return text != nullptr ? dtype_of(*text) : std::nullopt;
-}
-
-// The factor of a form of positions, or of the one of its layers that see everything.
-std::optional<double> factor_of(const Json& form) {
-  if (!form.is_object()) return std::nullopt;
-  const auto factor = form.find("factor");
-  if (factor != form.end() && factor->is_number()) return factor->get<double>();
-  const auto full = form.find("full_attention");
-  return full != form.end() ? factor_of(*full) : std::nullopt;
-}
-
-double stretch_of(const Json& config) {
-  constexpr double kMostStretched = 1 << 20;
-  if (!config.is_object()) return 1;
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const auto form = config.find(key);
-    const auto factor = form != config.end() ? factor_of(*form) : std::nullopt;
-    if (factor && *factor >= 1 && *factor <= kMostStretched) return *factor;
-  }
-  const Json* text = text_config(config);
-  return text != nullptr ? stretch_of(*text) : 1;
 }
 
 class Resolver {
@@ -113,7 +78,7 @@ class Resolver {
   Expected<DType> model_type() const {
     const std::string word = flags_.dtype.value_or("auto");
     if (word == "auto") {
-      const std::optional<DType> stored = dtype_of(given_.config);
+      const std::optional<DType> stored = serving::configured_dtype(given_.config);
       const DType wanted = stored && is_half(*stored) ? *stored : DType::bf16;
       return wanted == DType::bf16 && !has_bf16() ? DType::f16 : wanted;
     }
@@ -133,7 +98,7 @@ class Resolver {
     const auto dtype = model_type();
     if (!dtype) return tl::unexpected<Error>(dtype.error());
     out_.options.dtype = *dtype;
-    out_.options.rotary_stretch = stretch_of(given_.config);
+    out_.options.rotary_stretch = serving::configured_stretch(given_.config);
     const std::string word = flags_.kv_cache_dtype.value_or("auto");
     if (word == "auto") {
       out_.options.kv_cache_dtype = model::cache_type(*dtype);

@@ -1,27 +1,21 @@
 // A release as vLLM numbers them.
 #pragma once
 
-#include <compare>
-#include <string>
 #include <string_view>
 
-#include "base/expected.h"
+#include "engines/serving/version.h"
 
 namespace ullage::engines::vllm {
 
-struct Version {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  auto operator<=>(const Version&) const = default;
-};
-
-// "0.19.0", "v0.7", "0.23.1rc1" (what follows the numbers does not count).
-Expected<Version> parse_version(std::string_view text, std::string_view where);
-std::string to_string(Version version);
+using serving::to_string;
+using serving::Version;
 
 // The newest whose rules were read.
 inline constexpr Version kNewest{0, 23, 1};
+
+inline Expected<Version> parse_version(std::string_view text, std::string_view where) {
+  return serving::parse_version(text, where, "vLLM", kNewest);
+}
 
 // The rewritten engine, which is the default from here on.
 inline constexpr Version kV1{0, 8, 0};

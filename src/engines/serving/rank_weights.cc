@@ -1,11 +1,11 @@
-#include "engines/vllm/weights.h"
+#include "engines/serving/rank_weights.h"
 
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "engines/vllm/arithmetic.h"
+#include "engines/serving/arithmetic.h"
 
-namespace ullage::engines::vllm {
+namespace ullage::engines::serving {
 namespace {
 
 constexpr std::int64_t kVocabularyPadding = 64;
@@ -17,28 +17,29 @@ constexpr std::int64_t kRowsBySection = 4;
 struct Cutting {
   bool of_experts = false;
   bool of_state = false;  // of a layer that keeps a state: its channels are cut like heads
+  bool in_front = false;  // of the layers
 };
 
-std::int64_t local_part(const model::AxisPart& part, const Options& options, Cutting cutting) {
-  const std::int64_t tp = options.tensor_parallel_size;
+std::int64_t held_experts(std::int64_t experts, const Shares& shares) {
+  const std::int64_t own = divide_up(experts, shares.experts);
+  return shares.most_experts ? std::min(own, *shares.most_experts) : own;
+}
+
+std::int64_t local_part(const model::AxisPart& part, const Shares& shares, Cutting cutting) {
   switch (part.axis) {
     case model::Axis::vocab: {
       const std::int64_t rows = divide_up(part.count * part.unit, kVocabularyPadding) * kVocabularyPadding;
-      return divide_up(rows, tp);
+      return divide_up(rows, cutting.in_front ? shares.embedding : shares.vocabulary);
     }
-    case model::Axis::heads: return divide_up(part.count, tp) * part.unit;
-    case model::Axis::kv_heads: return std::max<std::int64_t>(1, part.count / tp) * part.unit;
+    case model::Axis::heads: return divide_up(part.count, shares.heads) * part.unit;
+    case model::Axis::kv_heads: return std::max<std::int64_t>(1, part.count / shares.heads) * part.unit;
     // Experts are cut like any feed-forward, or each rank has whole ones.
     case model::Axis::ffn:
-      if (!cutting.of_experts) return divide_up(part.count * part.unit, tp);
-      return options.enable_expert_parallel ? part.count * part.unit
-                                            : divide_up(part.count * part.unit, options.expert_ranks());
+      return divide_up(part.count * part.unit, cutting.of_experts ? shares.expert_ffn : shares.ffn);
     case model::Axis::expert:
-      return cutting.of_experts && options.enable_expert_parallel
-                 ? divide_up(part.count * part.unit, options.expert_ranks())
-                 : part.count * part.unit;
+      return cutting.of_experts ? held_experts(part.count * part.unit, shares) : part.count * part.unit;
     case model::Axis::channels:
-      return cutting.of_state ? divide_up(part.count * part.unit, tp) : part.count * part.unit;
+      return cutting.of_state ? divide_up(part.count * part.unit, shares.heads) : part.count * part.unit;
     default: return part.count * part.unit;
   }
 }
@@ -68,8 +69,8 @@ std::int64_t rotary_rows(const model::Rotary& rotary, double stretch) {
   return sees ? kRowsBySection * rotary.max_positions : rotary.max_positions;
 }
 
-std::int64_t rotary_table_bytes(const model::Rotary& rotary, const Options& options) {
-  return rotary.dim * rotary_rows(rotary, options.rotary_stretch) * size_of(options.dtype);
+std::int64_t rotary_table_bytes(const model::Rotary& rotary, const Shares& shares) {
+  return rotary.dim * rotary_rows(rotary, shares.rotary_stretch) * size_of(shares.rotary_dtype);
 }
 
 // A parameter outside of the layers, by its place among them.
@@ -81,25 +82,30 @@ bool is_held(const model::Architecture& architecture, const model::Parameter& pa
   return !(parameter.tied_to && stage.embeds);
 }
 
-std::int64_t held_elements(const model::Parameter& parameter, const Options& options, Cutting cutting) {
+std::int64_t held_elements(const model::Parameter& parameter, const Shares& shares, Cutting cutting) {
   std::int64_t out = 1;
   for (const model::Dimension& dim : parameter.dims) {
     std::int64_t size = 0;
-    for (const model::AxisPart& part : dim.parts) size += local_part(part, options, cutting);
+    for (const model::AxisPart& part : dim.parts) size += local_part(part, shares, cutting);
     out *= size;
   }
   return out;
 }
 
+// Of a parameter outside of the layers, by its place among them.
+Cutting cutting_outside(const model::Architecture& architecture, const model::Parameter& parameter, std::size_t at) {
+  return {is_of_experts(parameter), false, at < architecture.layers_at};
+}
+
 Cutting cutting_of(const model::Parameter& parameter, const model::LayerKind& kind) {
-  return {is_of_experts(parameter), kind.recurrent.has_value()};
+  return {is_of_experts(parameter), kind.recurrent.has_value(), false};
 }
 
 template <class Visit>
 void for_each_held(const model::Architecture& architecture, const Stage& stage, Visit visit) {
   for (std::size_t i = 0; i < architecture.parameters.size(); ++i) {
     const model::Parameter& parameter = architecture.parameters[i];
-    if (is_held(architecture, parameter, i, stage)) visit(parameter, Cutting{is_of_experts(parameter)});
+    if (is_held(architecture, parameter, i, stage)) visit(parameter, cutting_outside(architecture, parameter, i));
   }
   const auto visit_layers = [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t layer = first; layer < last; ++layer) {
@@ -113,37 +119,50 @@ void for_each_held(const model::Architecture& architecture, const Stage& stage, 
 
 // Of one layer: two thin matrices for each linear one, cut as that is: the second by rows of the output, or the first
 // by columns of the input. Source: vllm/lora/layers (ColumnParallelLinearWithLoRA, RowParallelLinearWithLoRA).
-std::int64_t lora_elements(const model::LayerKind& kind, const Options& options) {
+std::int64_t lora_elements(const model::LayerKind& kind, const Shares& shares) {
   std::int64_t out = 0;
   for (const model::Parameter& parameter : kind.parameters) {
     if (parameter.module != model::ModuleKind::linear || parameter.dims.size() != 2) continue;
     for (const model::Dimension& dim : parameter.dims) {
-      for (const model::AxisPart& part : dim.parts) out += local_part(part, options, {});
+      for (const model::AxisPart& part : dim.parts) out += local_part(part, shares, {});
     }
   }
   return out;
 }
 
-std::int64_t lora_bytes(const model::Architecture& architecture, const Options& options, const Stage& stage) {
-  if (options.lora.slots == 0) return 0;
+std::int64_t lora_bytes(const model::Architecture& architecture, const Shares& shares, const Stage& stage) {
+  if (shares.lora.slots == 0) return 0;
   std::int64_t out = 0;
   for (std::int64_t layer = stage.first; layer < stage.last; ++layer)
-    out += lora_elements(architecture.kind_of(layer), options);
-  return out * options.lora.slots * options.lora.rank * size_of(options.dtype);
+    out += lora_elements(architecture.kind_of(layer), shares);
+  return out * shares.lora.slots * shares.lora.rank * size_of(shares.dtype);
 }
 
 // A drafting layer is one of the last kind that attends, with a projection from two hidden vectors to one in front.
-std::int64_t draft_bytes(const model::Architecture& architecture, const Options& options, const Stage& stage) {
-  if (options.draft_layers == 0 || !stage.heads) return 0;
+std::int64_t draft_bytes(const model::Architecture& architecture, const Shares& shares, const Stage& stage) {
+  if (shares.draft_layers == 0 || !stage.heads) return 0;
   std::int64_t elements = 2 * architecture.hidden * architecture.hidden;
   for (std::int64_t layer = architecture.layer_count() - 1; layer >= 0; --layer) {
     const model::LayerKind& kind = architecture.kind_of(layer);
     if (kind.recurrent) continue;
     for (const model::Parameter& parameter : kind.parameters)
-      elements += held_elements(parameter, options, cutting_of(parameter, kind));
+      elements += held_elements(parameter, shares, cutting_of(parameter, kind));
     break;
   }
-  return elements * options.draft_layers * size_of(options.dtype);
+  return elements * shares.draft_layers * size_of(shares.dtype);
+}
+
+// The two halves of the projection from latent vectors to the heads' keys and values, as matrices of each head in the
+// model's type. Source: sglang/srt/models/deepseek_v2.py (post_load_weights: w_kc, w_vc).
+std::int64_t absorbed_bytes(const model::Architecture& architecture, const Shares& shares, const Stage& stage) {
+  if (!shares.absorbs_latent) return 0;
+  std::int64_t elements = 0;
+  for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
+    const model::Attention& attention = architecture.kind_of(layer).attention;
+    const model::Latent& latent = attention.latent;
+    elements += latent.kv_rank * divide_up(attention.heads, shares.heads) * (latent.nope_dim + latent.value_dim);
+  }
+  return elements * size_of(shares.dtype);
 }
 
 std::int64_t stored_bytes(const model::Architecture& held, const model::Quantisation& quantisation, DType dtype) {
@@ -164,10 +183,10 @@ std::int64_t padded(const model::AxisPart& part, std::int64_t count) {
   return part.axis == model::Axis::ffn ? round_up(count, kPaddedExpertFfn * part.unit) : count;
 }
 
-void cut(model::Parameter& parameter, const Options& options, Cutting cutting, bool pads_experts) {
+void cut(model::Parameter& parameter, const Shares& shares, Cutting cutting, bool pads_experts) {
   for (model::Dimension& dim : parameter.dims) {
     for (model::AxisPart& part : dim.parts) {
-      part.count = local_part(part, options, cutting);
+      part.count = local_part(part, shares, cutting);
       if (cutting.of_experts && pads_experts) part.count = padded(part, part.count);
       part.unit = 1;
     }
@@ -176,9 +195,10 @@ void cut(model::Parameter& parameter, const Options& options, Cutting cutting, b
 
 }  // namespace
 
-std::vector<Stage> pipeline_stages(std::int64_t layers, std::int64_t stages) {
+std::vector<Stage> pipeline_stages(std::int64_t layers, std::int64_t stages, LayersLeft left_to) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(stages), layers / stages);
-  for (std::int64_t left = layers % stages, stage = stages - 2; left > 0 && stage >= 0; --left, --stage)
+  const std::int64_t behind = left_to == LayersLeft::before_the_last ? 2 : 1;
+  for (std::int64_t left = layers % stages, stage = stages - behind; left > 0 && stage >= 0; --left, --stage)
     ++counts[static_cast<std::size_t>(stage)];
   std::vector<Stage> out;
   std::int64_t first = 0;
@@ -198,20 +218,20 @@ bool has_mxfp4_experts(const model::Architecture& architecture, const model::Qua
                               [](const model::LayerKind& kind) { return kind.mixture.experts.count > 0; });
 }
 
-model::Architecture shard(const model::Architecture& architecture, const Options& options, const Stage& stage,
+model::Architecture shard(const model::Architecture& architecture, const Shares& shares, const Stage& stage,
                           bool pads_experts) {
   model::Architecture out = architecture;
   for (std::size_t i = 0; i < out.parameters.size(); ++i) {
     model::Parameter& parameter = out.parameters[i];
-    cut(parameter, options, {is_of_experts(parameter)}, pads_experts);
+    cut(parameter, shares, cutting_outside(architecture, parameter, i), pads_experts);
     if (!is_held(architecture, architecture.parameters[i], i, stage)) parameter.dims = {model::Dimension{}};
     else parameter.tied_to.reset();
   }
   for (model::LayerKind& kind : out.kinds) {
     for (model::Parameter& parameter : kind.parameters)
-      cut(parameter, options, cutting_of(parameter, kind), pads_experts);
+      cut(parameter, shares, cutting_of(parameter, kind), pads_experts);
     model::Experts& experts = kind.mixture.experts;
-    if (options.enable_expert_parallel) experts.count = divide_up(experts.count, options.expert_ranks());
+    if (experts.count > 0) experts.count = held_experts(experts.count, shares);
   }
   const auto& layers = architecture.layers;
   if (!stage.embeds) out.encoder_layers = 0;
@@ -220,25 +240,25 @@ model::Architecture shard(const model::Architecture& architecture, const Options
   return out;
 }
 
-RankWeights rank_weights(const model::Architecture& architecture, const Options& options, const Stage& stage,
+RankWeights rank_weights(const model::Architecture& architecture, const Shares& shares, const Stage& stage,
                          const model::Quantisation* quantisation) {
   RankWeights out;
   if (quantisation != nullptr) {
-    out.parameters_bytes =
-        stored_bytes(shard(architecture, options, stage, has_mxfp4_experts(architecture, quantisation)), *quantisation,
-                     options.dtype);
+    out.parameters_bytes = stored_bytes(
+        shard(architecture, shares, stage, has_mxfp4_experts(architecture, quantisation)), *quantisation, shares.dtype);
   } else {
     for_each_held(architecture, stage, [&](const model::Parameter& parameter, Cutting cutting) {
-      out.parameters_bytes += held_elements(parameter, options, cutting) * size_of(options.dtype);
+      out.parameters_bytes += held_elements(parameter, shares, cutting) * size_of(shares.dtype);
     });
   }
-  out.offloaded_bytes = std::min(options.cpu_offload_bytes, out.parameters_bytes);
+  out.offloaded_bytes = std::min(shares.cpu_offload_bytes, out.parameters_bytes);
   out.parameters_bytes -= out.offloaded_bytes;
-  out.lora_bytes = lora_bytes(architecture, options, stage);
-  out.draft_bytes = draft_bytes(architecture, options, stage);
-  if (architecture.rotary.dim > 0) out.rotary_bytes = rotary_table_bytes(architecture.rotary, options);
-  if (architecture.local_rotary.dim > 0) out.rotary_bytes += rotary_table_bytes(architecture.local_rotary, options);
+  out.lora_bytes = lora_bytes(architecture, shares, stage);
+  out.draft_bytes = draft_bytes(architecture, shares, stage);
+  out.absorbed_bytes = absorbed_bytes(architecture, shares, stage);
+  if (architecture.rotary.dim > 0) out.rotary_bytes = rotary_table_bytes(architecture.rotary, shares);
+  if (architecture.local_rotary.dim > 0) out.rotary_bytes += rotary_table_bytes(architecture.local_rotary, shares);
   return out;
 }
 
-}  // namespace ullage::engines::vllm
+}  // namespace ullage::engines::serving

@@ -1,0 +1,136 @@
+#include "cli/serve_checks.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+
+#include "base/bytes.h"
+
+namespace ullage::cli {
+namespace {
+
+struct Suffix {
+  char letter;
+  std::int64_t factor;
+};
+
+// vLLM's own short forms of numbers: small letters are decimal, capitals binary.
+constexpr Suffix kSuffixes[] = {{'k', 1'000}, {'m', 1'000'000}, {'g', 1'000'000'000},
+                                {'K', kKiB},  {'M', kMiB},      {'G', kGiB}};
+
+struct Method {
+  std::string_view word;
+  std::string_view format;
+};
+
+// The engines' words for what a plain checkpoint of that kind would hold.
+constexpr Method kMethods[] = {
+    {"awq_marlin", "awq"}, {"gptq_marlin", "gptq"}, {"auto-round", "gptq"},    {"auto_round", "gptq"},
+    {"fbgemm_fp8", "fp8"}, {"ptpc_fp8", "fp8"},     {"modelopt", "fp8"},       {"modelopt_fp8", "fp8"},
+    {"w8a8_fp8", "fp8"},   {"w8a8_int8", "int8"},   {"modelopt_fp4", "nvfp4"},
+};
+
+std::string format_of(const std::string& word, ScalesOfNf4 scales) {
+  if (word == "bitsandbytes") return scales == ScalesOfNf4::taken_apart ? "nf4" : "nf4-dq";
+  for (const Method& method : kMethods) {
+    if (method.word == word) return std::string(method.format);
+  }
+  return word;
+}
+
+}  // namespace
+
+Expected<std::optional<std::int64_t>> suffixed_count(const Arguments& arguments, std::string_view option,
+                                                     std::int64_t low, std::int64_t high) {
+  if (!arguments.has(option)) return std::nullopt;
+  const std::string given = arguments.text(option);
+  std::string_view digits = given;
+  std::int64_t factor = 1;
+  for (const Suffix& suffix : kSuffixes) {
+    if (digits.empty() || digits.back() != suffix.letter) continue;
+    factor = suffix.factor;
+    digits.remove_suffix(1);
+    break;
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool read = error == std::errc{} && end == digits.data() + digits.size() && !digits.empty() && value >= 0;
+  if (read) value = multiply_saturated(value, factor);
+  if (read && value >= low && value <= high) return value;
+  return fail(ErrorCode::invalid_argument, std::string(option),
+              fmt::format("'{}' is not a whole number from {} to {}", given.substr(0, 60), low, high));
+}
+
+Expected<void> check_generates(const model::Architecture& architecture, std::string_view engine) {
+  const bool text = architecture.input == model::InputKind::tokens && !architecture.is_module_tree();
+  // The layers in front are a tower's, or those of an encoder whose keys and values the decoder reads.
+  const bool decodes_alone = architecture.encoder_layers == 0 || architecture.vision;
+  if (text && decodes_alone && architecture.layer_count() > 0) return {};
+  return fail(ErrorCode::unsupported, architecture.name,
+              fmt::format("a model of this kind ({}) under {} is not in this version", architecture.family, engine));
+}
+
+Expected<void> check_card(const hardware::Gpu* card, std::string_view engine, hardware::ComputeCapability least) {
+  if (card == nullptr || card->id == "unnamed") return {};
+  if (card->vendor == "Apple")
+    return fail(ErrorCode::unsupported, "--gpu",
+                fmt::format("{} on {} is not in this version; name a card of another vendor", engine, card->name));
+  if (!card->compute_capability || *card->compute_capability >= least) return {};
+  return fail(ErrorCode::invalid_argument, "--gpu",
+              fmt::format("{} has compute capability {} and {}'s kernels begin at {}; name a newer card", card->name,
+                          to_string(*card->compute_capability), engine, to_string(least)));
+}
+
+Expected<std::int64_t> gpu_count(const ChosenDevice& device, std::int64_t needed) {
+  if (device.named_count && *device.named_count < needed)
+    return fail(ErrorCode::invalid_argument, "--gpus",
+                fmt::format("{} are fewer than the {} that tensor, pipeline and data parallelism take",
+                            *device.named_count, needed));
+  return device.named_count.value_or(needed);
+}
+
+Expected<std::optional<engines::serving::Workload>> serving_workload(const Arguments& arguments, std::int64_t longest,
+                                                                     std::string_view option) {
+  const auto input = suffixed_count(arguments, "--input-len", 1, kMostTokens);
+  if (!input) return tl::unexpected<Error>(input.error());
+  const auto output = suffixed_count(arguments, "--output-len", 1, kMostTokens);
+  if (!output) return tl::unexpected<Error>(output.error());
+  if (!*input && !*output) {
+    if (!arguments.has("--concurrency")) return std::nullopt;
+    return fail(ErrorCode::invalid_argument, "--concurrency",
+                "says nothing without the length of the requests; give --input-len and --output-len");
+  }
+  engines::serving::Workload out{input->value_or(1), output->value_or(1), std::nullopt};
+  if (out.input_tokens + out.output_tokens > longest) {
+    return fail(ErrorCode::invalid_argument, "--input-len",
+                fmt::format("{} + {} tokens are more than the longest request of {}; raise {}", out.input_tokens,
+                            out.output_tokens, longest, option));
+  }
+  if (arguments.text("--concurrency") == "max") return out;
+  const auto wanted = suffixed_count(arguments, "--concurrency", 1, kMostTokens);
+  if (!wanted) return tl::unexpected<Error>(wanted.error());
+  out.concurrency = *wanted;
+  return out;
+}
+
+Expected<std::optional<model::Quantisation>> serving_quantisation(const Arguments& arguments, const LoadedModel& loaded,
+                                                                  ScalesOfNf4 scales) {
+  using Found = std::optional<model::Quantisation>;
+  if (loaded.quantisation.is_object()) {
+    return model::read_quantisation(JsonObject(loaded.quantisation, "quantization_config"))
+        .map([](model::Quantisation read) { return Found(std::move(read)); });
+  }
+  if (!arguments.has("--quantization")) return Found{};
+  const std::string word = arguments.text("--quantization");
+  if (word == "compressed-tensors" || word == "quark") {
+    return fail(ErrorCode::invalid_argument, "--quantization",
+                fmt::format("{} says nothing without the checkpoint's quantization_config; name a model that has one, "
+                            "or one of {}",
+                            word, model::quantisation_names()));
+  }
+  return model::quantisation_named(format_of(word, scales)).map([](model::Quantisation read) {
+    return Found(std::move(read));
+  });
+}
+
+}  // namespace ullage::cli
