@@ -156,7 +156,7 @@ constexpr Named kNamed[] = {
     {"sglang-logit-bytes", "bytes_per_logit", kNewest, kH100, 1, 10},
 };
 
-TEST(Rules, HoldWhereTheirNamesSay) {
+TEST(SglangRules, HoldWhereTheirNamesSay) {
   std::set<std::string> named;
   for (const Named& row : kNamed) {
     const hardware::Gpu card = card_of(row.mib, row.architecture);
@@ -169,7 +169,7 @@ TEST(Rules, HoldWhereTheirNamesSay) {
   for (const Rule& each : rules()) EXPECT_TRUE(named.contains(each.id)) << each.id << " has no row here";
 }
 
-TEST(Rules, HaveNamesOfTheirOwnARangeAndASource) {
+TEST(SglangRules, HaveNamesOfTheirOwnARangeAndASource) {
   const auto read = serving::parse_rules(data::engines_sglang());
   ASSERT_TRUE(read) << to_string(read.error());
   std::set<std::string> ids;
@@ -182,7 +182,7 @@ TEST(Rules, HaveNamesOfTheirOwnARangeAndASource) {
   }
 }
 
-TEST(Rules, SayEachItemForAnySurroundings) {
+TEST(SglangRules, SayEachItemForAnySurroundings) {
   for (const Rule& named : rules()) {
     for (const Version version : {k036, k043, k046, k049, k053, k058, kNewest}) {
       for (const std::int64_t mib : {std::int64_t{0}, k4090, kL40s, kH100, kH200, kB200}) {
@@ -220,7 +220,7 @@ constexpr Share kShares[] = {
     {k0510, kH100, 1, 0.83},  // and 58 sizes of prefill graphs at 8: 13,904
 };
 
-TEST(Fraction, IsWhatTheReleaseTakesForTheCard) {
+TEST(SglangFraction, IsWhatTheReleaseTakesForTheCard) {
   const Built llama = built("meta-llama/Llama-3.1-8B-Instruct");
   for (const Share& row : kShares) {
     const hardware::Gpu card = card_of(row.mib);
@@ -235,7 +235,7 @@ TEST(Fraction, IsWhatTheReleaseTakesForTheCard) {
 
 // Drafting takes 2 GiB more, 4 from 0.5.10 on; attention in eight copies 3 MiB for each of 512 x 8 and half as much
 // again above 300: 14,848 + 18,432 = 33,280 MiB of 81,559.
-TEST(Fraction, LeavesMoreToDraftsAndCopies) {
+TEST(SglangFraction, LeavesMoreToDraftsAndCopies) {
   const Built model = built("deepseek-ai/DeepSeek-V3");
   const hardware::Gpu card = card_of(kH100);
   Flags flags;
@@ -259,7 +259,7 @@ TEST(Fraction, LeavesMoreToDraftsAndCopies) {
 
 // 0.88 x 0.95 in March 2025, as https://github.com/sgl-project/sglang/pull/4826 shows; later by the size of the tower:
 // 27 layers 1,152 wide are 1.42 of the one that counts, so that 0.95 x (1 - 0.1 x 0.424) is left.
-TEST(Fraction, LeavesMoreToModelsThatSee) {
+TEST(SglangFraction, LeavesMoreToModelsThatSee) {
   const Built seeing = built("google/gemma-3-4b-it");
   const hardware::Gpu card = card_of(kH100);
   Flags flags;
@@ -273,7 +273,7 @@ TEST(Fraction, LeavesMoreToModelsThatSee) {
   EXPECT_EQ(resolve(flags, {seeing.architecture, seeing.config, &card})->options.mem_fraction_static, 0.8);
 }
 
-TEST(Resolve, RefusesWhatSglangRefuses) {
+TEST(SglangResolve, RefusesWhatSglangRefuses) {
   const Built llama = built("meta-llama/Llama-3.1-8B-Instruct");
   const auto refused = [&](const Flags& flags) {
     const auto out = resolve(flags, {llama.architecture, llama.config, nullptr});
@@ -320,7 +320,7 @@ TEST(Resolve, RefusesWhatSglangRefuses) {
   EXPECT_EQ(refused(flags), "--engine-version");
 }
 
-TEST(Resolve, PagesFollowTheKernels) {
+TEST(SglangResolve, PagesFollowTheKernels) {
   const Built model = built("deepseek-ai/DeepSeek-V3");
   Flags flags;
   flags.attention_backend = "flashmla";

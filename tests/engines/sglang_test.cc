@@ -68,9 +68,9 @@ constexpr Log kLogs[] = {
     {"Qwen/Qwen3-8B", {0, 5, 12}, 1, 275.76, 260.48, 0.906, 64, 1707904, 0, 0},
 };
 
-class Pool : public ::testing::TestWithParam<Log> {};
+class SglangPool : public ::testing::TestWithParam<Log> {};
 
-TEST_P(Pool, HoldsWhatTheLogSays) {
+TEST_P(SglangPool, HoldsWhatTheLogSays) {
   const Log& log = GetParam();
   const Built model = built(log.model);
   Options options = options_of(log.version, log.tp);
@@ -90,12 +90,12 @@ TEST_P(Pool, HoldsWhatTheLogSays) {
   EXPECT_NEAR(in_gib(pools.keys), log.keys, 0.0051);
   EXPECT_NEAR(in_gib(pools.values), log.values, 0.0051);
 }
-INSTANTIATE_TEST_SUITE_P(Logs, Pool, ::testing::ValuesIn(kLogs));
+INSTANTIATE_TEST_SUITE_P(Logs, SglangPool, ::testing::ValuesIn(kLogs));
 
 // https://github.com/sgl-project/sglang/pull/18039, before it and after: 9 layers of one head of keys of 192 and values
 // of 128, 39 with windows of two heads, on each of four ranks. Before, as if all 48 layers were like the first, and the
 // 39 once more: 48 x 640 + 39 x 1,280 = 80,640 bytes; after, 9 x 640 + 0.8 x 39 x 1,280 = 45,696.
-TEST(Windows, AreSplitAsTheReleaseDoes) {
+TEST(SglangWindows, AreSplitAsTheReleaseDoes) {
   const Built model = built("XiaomiMiMo/MiMo-V2-Flash");
   Options options = options_of({0, 5, 8}, 4);
   options.window_pool = true;
@@ -122,7 +122,7 @@ TEST(Windows, AreSplitAsTheReleaseDoes) {
 
 // https://github.com/vllm-project/vllm/issues/21348: "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB", 94 layers of
 // one head of 128 on each of four ranks.
-TEST(Pool, HasTheSizesThatLogsPrint) {
+TEST(SglangSizes, AreThoseThatLogsPrint) {
   const Built model = built("Qwen/Qwen3-235B-A22B-FP8");
   const Options options = options_of({0, 4, 9}, 4);
   const auto plan = plan_pools(model.architecture, options, 0, 94);
@@ -133,7 +133,7 @@ TEST(Pool, HasTheSizesThatLogsPrint) {
 }
 
 // The same log's whole start: four H100 with 0.93 of what is free. Nothing of it went into a rule.
-TEST(Start, HoldsTheTokensOfFourH100) {
+TEST(SglangStart, HoldsTheTokensOfFourH100) {
   const Built model = built("Qwen/Qwen3-235B-A22B-FP8");
   Flags flags;
   flags.engine_version = "0.4.9";
@@ -153,7 +153,7 @@ TEST(Start, HoldsTheTokensOfFourH100) {
 
 // https://github.com/sgl-project/sglang/pull/11716: eight H200, 2,795,207 tokens of 80 layers of one head of 128 (30
 // files of weights), 52 graphs. What its context takes is a rule made of the same log.
-TEST(Start, HoldsTheTokensOfEightH200) {
+TEST(SglangStart, HoldsTheTokensOfEightH200) {
   const Built model = built("meta-llama/Llama-3.1-70B-Instruct");
   Flags flags;
   flags.engine_version = "0.5.3";
@@ -171,7 +171,7 @@ TEST(Start, HoldsTheTokensOfEightH200) {
 
 // DeepSeek's latent vector is on every rank, whatever --tp: 61 x 576 x 2. V3.2 keeps 128 + 4 bytes of its indexer with
 // it: 61 x (1,152 + 132) = 78,324; in eight bits 61 x (512 + 16 + 128 + 132), of which the pool counts 576 + 132.
-TEST(Latent, IsNotCutByRanks) {
+TEST(SglangLatent, IsNotCutByRanks) {
   for (const std::int64_t tp : {1, 8}) {
     const auto v3 = plan_pools(built("deepseek-ai/DeepSeek-V3").architecture, options_of(kNewest, tp), 0, 61);
     ASSERT_TRUE(v3) << to_string(v3.error());
@@ -191,7 +191,7 @@ TEST(Latent, IsNotCutByRanks) {
 
 // Qwen3-Next: 36 layers of 32 heads of 128 x 128 in fp32 and three inputs of 2 x 2,048 + 4,096 channels in bf16, over
 // four ranks; 0.9 / 1.9 of what is left is for states, three of which a request may have.
-TEST(States, HaveTheirShare) {
+TEST(SglangStates, HaveTheirShare) {
   const Built model = built("Qwen/Qwen3-Next-80B-A3B-Instruct");
   Options options = options_of(kNewest, 4);
   options.context_length = 262144;
@@ -214,7 +214,7 @@ TEST(States, HaveTheirShare) {
 
 // 91,749 / 40,960 x 512 = 1,146 requests are fewer than the least, and 1,707,904 / 40,960 x 512 = 21,348 more than the
 // most; the logs above print 4,096 for the latter.
-TEST(Requests, AreBoundedBothWays) {
+TEST(SglangRequests, AreBoundedBothWays) {
   const Built model = built("Qwen/Qwen3-8B");
   const Options options = options_of(kNewest, 1);
   const auto plan = plan_pools(model.architecture, options, 0, 36);
@@ -235,7 +235,7 @@ TEST(Requests, AreBoundedBothWays) {
 }
 
 // Lists of the logs: 23 sizes up to 160 (inference issue 3481), 36 up to 256 (pull 12978), 52 up to 512 (pull 11716).
-TEST(Graphs, AreCapturedForTheSizesOfTheRelease) {
+TEST(SglangGraphs, AreCapturedForTheSizesOfTheRelease) {
   Options options = options_of({0, 4, 6}, 1);
   EXPECT_EQ(captured_batches(options, 2048).size(), 23U);
   options.version = {0, 5, 5};
@@ -253,7 +253,7 @@ TEST(Graphs, AreCapturedForTheSizesOfTheRelease) {
   EXPECT_EQ(piecewise_sizes(options, true), 8 + 14 + 8 + 8 + 4);
 }
 
-TEST(Stages, GiveWhatDoesNotDivideToTheLast) {
+TEST(SglangStages, GiveWhatDoesNotDivideToTheLast) {
   const auto stages = serving::pipeline_stages(62, 4, serving::LayersLeft::the_last);
   EXPECT_EQ(stages[0].last, 15);
   EXPECT_EQ(stages[1].last, 30);
@@ -262,7 +262,7 @@ TEST(Stages, GiveWhatDoesNotDivideToTheLast) {
 }
 
 // Under data-parallel attention, heads and the embedding are cut by its ranks alone, feed-forward parts by all.
-TEST(Weights, AreCutByTheRanksThatShareThem) {
+TEST(SglangWeights, AreCutByTheRanksThatShareThem) {
   const Built model = built("Qwen/Qwen3-30B-A3B");
   Options whole = options_of(kNewest, 8);
   Options copies = whole;
@@ -292,7 +292,7 @@ TEST(Weights, AreCutByTheRanksThatShareThem) {
 
 // https://github.com/kvcache-ai/ktransformers/issues/1804: 13.06 GiB of DeepSeek V3 in eight bits on each of two ranks,
 // two experts of a layer on the GPU. By hand: 61 layers x 512 x 64 heads x (128 + 128) x 2 bytes are kept once more.
-TEST(Weights, KeepLatentAttentionsMatricesTwice) {
+TEST(SglangWeights, KeepLatentAttentionsMatricesTwice) {
   const Built model = built("deepseek-ai/DeepSeek-V3");
   const auto quantisation = model::read_quantisation(JsonObject(model.config["quantization_config"], "config"));
   ASSERT_TRUE(quantisation);
@@ -304,7 +304,7 @@ TEST(Weights, KeepLatentAttentionsMatricesTwice) {
   EXPECT_NEAR(in_gib(weights.bytes()), 13.06, 0.03 * 13.06);
 }
 
-TEST(Start, SaysWhatSglangSays) {
+TEST(SglangStart, SaysWhatSglangSays) {
   const Built model = built("meta-llama/Llama-3.1-8B-Instruct");
   const auto card = hardware::find_gpu("rtx-4090").value();
   Flags flags;
@@ -340,7 +340,7 @@ TEST(Start, SaysWhatSglangSays) {
   EXPECT_EQ(refusal(*budget, resolved->options).substr(0, 37), "Exception: Capture cuda graph failed:");
 }
 
-TEST(Start, WithoutACardHoldsOneRequest) {
+TEST(SglangStart, WithoutACardHoldsOneRequest) {
   const Built model = built("meta-llama/Llama-3.1-8B-Instruct");
   Flags flags;
   flags.context_length = 8192;
