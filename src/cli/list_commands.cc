@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run.h"
+#include "engines/budget/rules.h"
 #include "engines/sglang/rules.h"
 #include "engines/vllm/rules.h"
 #include "hardware/gpu_list.h"
@@ -110,6 +111,10 @@ Expected<int> engines_command(const Invocation& call) {
   const std::string wanted = filter_text(call.arguments);
   std::vector<report::EngineRules> engines{{"vllm", "vLLM", engines::vllm::rules()},
                                            {"sglang", "SGLang", engines::sglang::rules()}};
+  for (const engines::budget::Engine engine : engines::budget::kEngines) {
+    engines.push_back({std::string(engines::budget::name_of(engine)), std::string(engines::budget::title_of(engine)),
+                       engines::budget::rules(engine)});
+  }
   for (report::EngineRules& engine : engines) {
     std::erase_if(engine.rules, [&](const engines::serving::Rule& rule) {
       return !contains_ignoring_case(engine.name + " " + rule.item + " " + rule.id, wanted);

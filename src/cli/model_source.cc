@@ -9,6 +9,7 @@
 #include "base/lines.h"
 #include "base/printable.h"
 #include "cli/arguments.h"
+#include "cli/quantisation_file.h"
 #include "cli/weight_files.h"
 #include "model/catalogue.h"
 #include "model/checkpoint/compare.h"
@@ -41,6 +42,25 @@ std::string_view unread_form(std::string_view name) {
   return "";
 }
 
+// quantization_config, which wrappers may leave to their text model; null: there is none.
+Json quantisation_of(const Json& config) {
+  if (!config.is_object()) return nullptr;
+  const auto found = config.find("quantization_config");
+  if (found != config.end() && found->is_object()) return *found;
+  const auto text = config.find("text_config");
+  return text != config.end() ? quantisation_of(*text) : Json(nullptr);
+}
+
+// Takes what the file beside the configuration says of quantised weights, where that says nothing.
+void take_quantisation(Source& source, const Expected<std::string>& content, const std::string& where) {
+  if (!content || !source.config.is_object() || !quantisation_of(source.config).is_null()) return;
+  const auto json = parse_json(*content, where);
+  Json found = json ? quantisation_in_file(*json) : Json(nullptr);
+  if (found.is_null()) return;
+  source.config["quantization_config"] = std::move(found);
+  source.assumptions.push_back({Text::assume_quantisation_file, {{"file", where}}});
+}
+
 bool looks_like_path(std::string_view name) {
   return name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || ends_with(name, ".json");
 }
@@ -65,7 +85,13 @@ std::string name_of_file(const std::string& path) {
 Expected<Source> read_config(const std::string& path, const Files& files) {
   return files.read(path, kMaxJsonBytes)
       .and_then([&](const std::string& content) { return parse_json(content, path); })
-      .map([&](Json config) { return Source{printable(name_of_file(path)), path, std::move(config), {}, {}, {}, {}}; });
+      .map([&](Json config) {
+        Source out{printable(name_of_file(path)), path, std::move(config), {}, {}, {}, {}};
+        const std::string beside = path.substr(0, path.rfind('/') + 1) + kQuantisationFile;
+        const bool named = last_part(path) == "config.json" && files.kind(beside) == PathKind::file;
+        if (named) take_quantisation(out, files.read(beside, kMaxJsonBytes), beside);
+        return out;
+      });
 }
 
 Expected<Source> read_folder(const std::string& path, const Files& files) {
@@ -139,6 +165,9 @@ Expected<Source> read_repository(const std::string& name, const Files& files, Er
   return parse_json(*content, where).map([&](Json config) {
     Source out{name.substr(0, name.find('@')), where, std::move(config), {}, {}, {}, {}};
     out.assumptions.push_back({Text::assume_from_hub, {{"model", name}, {"commit", (*repository)->commit()}}});
+    // NVIDIA's names say so: others are not asked for the file.
+    if (contains_ignoring_case(name, "fp4") || contains_ignoring_case(name, "fp8"))
+      take_quantisation(out, (*repository)->read(kQuantisationFile, kMaxJsonBytes), name + "/" + kQuantisationFile);
     return out;
   });
 }
@@ -177,15 +206,6 @@ Expected<void> set_fields(Source& source, const std::vector<std::string>& fields
   return {};
 }
 
-// quantization_config, which wrappers may leave to their text model; null: there is none.
-Json quantisation_of(const Json& config) {
-  if (!config.is_object()) return nullptr;
-  const auto found = config.find("quantization_config");
-  if (found != config.end() && found->is_object()) return *found;
-  const auto text = config.find("text_config");
-  return text != config.end() ? quantisation_of(*text) : Json(nullptr);
-}
-
 void note_quantisation(Source& source) {
   const Json quantisation = quantisation_of(source.config);
   if (quantisation.is_null()) return;
@@ -208,6 +228,17 @@ void note_parts(Source& source, const model::Architecture& architecture) {
     const Text warning = text ? Text::warn_text_part_only : Text::warn_vision_part_only;
     source.warnings.push_back({warning, {{"model_type", note.subject}}});
   }
+}
+
+// A family whose class takes every layer for Mamba where the configuration does not say which attend: no published
+// model is so. Source: transformers' configuration_granitemoehybrid.py (layers_block_type).
+void note_mixers(Source& source, const model::Architecture& architecture) {
+  if (architecture.family != "granitemoehybrid") return;
+  const auto text = source.config.find("text_config");
+  const Json& config = text != source.config.end() && text->is_object() ? *text : source.config;
+  const auto says = [&](const char* key) { return config.contains(key) && !config[key].is_null(); };
+  if (says("layer_types") || says("layers_block_type")) return;
+  source.warnings.push_back({Text::warn_mixers_by_default, {{"model_type", architecture.family}}});
 }
 
 // Weights and configuration that are not of one model would answer for neither.
@@ -246,6 +277,7 @@ Expected<LoadedModel> load_model(const std::string& name, const std::vector<std:
   if (!architecture) return tl::unexpected<Error>(architecture.error());
   architecture->name = source->name;
   note_parts(*source, *architecture);
+  note_mixers(*source, *architecture);
   note_stored(*source, *architecture);
   note_unread_fields(*source, fields);
   Json quantisation = quantisation_of(source->config);

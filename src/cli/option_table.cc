@@ -94,8 +94,8 @@ constexpr std::string_view kTrainLater =
     "--async-tp --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers --moe-token-dispatcher-type";
 
 constexpr OptionSpec kServe[] = {
-    {"--engine", "transformers|vllm|sglang", Text::opt_serve_engine, "transformers|vllm|sglang",
-     "llama.cpp|ollama|tensorrt-llm|mindie"},
+    {"--engine", "transformers|vllm|sglang|tensorrt-llm|mindie|lmdeploy|tgi", Text::opt_serve_engine,
+     "transformers|vllm|sglang|tensorrt-llm|mindie|lmdeploy|tgi", "llama.cpp|ollama"},
     {"--gpu", "GPU", Text::opt_gpu},
     {"--gpus", "N", Text::opt_serve_gpus},
     {"--interconnect", "pcie|nvlink", Text::opt_interconnect, "pcie|nvlink"},
@@ -162,6 +162,33 @@ constexpr OptionSpec kServe[] = {
     {"--speculative-num-draft-tokens", "N", Text::opt_sglang_speculative_num_draft_tokens},
     {"--kt-num-gpu-experts", "N", Text::opt_sglang_kt_num_gpu_experts},
     {"--env", "NAME=VALUE", Text::opt_env, "", "", true},
+    {"--max_batch_size", "N", Text::opt_trt_max_batch_size},
+    {"--max_input_len", "N", Text::opt_trt_max_input_len},
+    {"--max_output_len", "N", Text::opt_trt_max_output_len},
+    {"--max_num_tokens", "N", Text::opt_trt_max_num_tokens},
+    {"--max_beam_width", "N", Text::opt_trt_max_beam_width},
+    {"--tokens_per_block", "N", Text::opt_trt_tokens_per_block},
+    {"--kv_cache_free_gpu_mem_fraction", "F", Text::opt_trt_fraction},
+    {"--npu-mem-size", "GB", Text::opt_mindie_npu_mem_size},
+    {"--cache-block-size", "N", Text::opt_mindie_cache_block_size},
+    {"--max-seq-len", "N", Text::opt_mindie_max_seq_len},
+    {"--max-input-token-len", "N", Text::opt_mindie_max_input_token_len},
+    {"--max-iter-times", "N", Text::opt_mindie_max_iter_times},
+    {"--max-prefill-batch-size", "N", Text::opt_mindie_max_prefill_batch_size},
+    {"--world-size", "N", Text::opt_mindie_world_size},
+    {"--backend", "turbomind|pytorch", Text::opt_lmdeploy_backend, "turbomind|pytorch", "cuda|rpc|vulkan|metal|cpu"},
+    {"--cache-max-entry-count", "F", Text::opt_lmdeploy_cache_max_entry_count},
+    {"--cache-block-seq-len", "N", Text::opt_lmdeploy_cache_block_seq_len},
+    {"--session-len", "N", Text::opt_lmdeploy_session_len},
+    {"--max-batch-size", "N", Text::opt_lmdeploy_max_batch_size},
+    {"--max-prefill-token-num", "N", Text::opt_lmdeploy_max_prefill_token_num},
+    {"--quant-policy", "0|4|8", Text::opt_lmdeploy_quant_policy},
+    {"--num-shard", "N", Text::opt_tgi_num_shard},
+    {"--quantize", "FORMAT", Text::opt_tgi_quantize},
+    {"--max-input-tokens", "N", Text::opt_tgi_max_input_tokens},
+    {"--max-batch-prefill-tokens", "N", Text::opt_tgi_max_batch_prefill_tokens},
+    {"--max-batch-total-tokens", "N", Text::opt_tgi_max_batch_total_tokens},
+    {"--cuda-memory-fraction", "F", Text::opt_tgi_cuda_memory_fraction},
     {"--input-len", "N", Text::opt_serve_input_len},
     {"--output-len", "N", Text::opt_serve_output_len},
     {"--concurrency", "N|max", Text::opt_concurrency},
@@ -175,10 +202,7 @@ constexpr OptionSpec kServe[] = {
 constexpr std::string_view kServeLater =
     "--sweep --timeline -c -b -ub -np -ngl -fa -ctk -ctv -sm -ts -mg "
     "-ot -dev --cpu-moe --n-cpu-moe -nkvo --swa-full --kv-unified --no-mmap --mmproj --no-mmproj-offload --spec-type "
-    "--draft-max -md -ngld -mla -amb -fmoe --backend --type --mmproj-type --max_batch_size --max_input_len "
-    "--max_output_len --max_num_tokens --max_beam_width --tokens_per_block --kv_cache_free_gpu_mem_fraction "
-    "--npu-mem-size --cache-block-size --max-seq-len --max-input-token-len --max-iter-times --max-prefill-batch-size "
-    "--world-size";
+    "--draft-max -md -ngld -mla -amb -fmoe --type --mmproj-type";
 
 constexpr OptionSpec kInspect[] = {
     {"--dtype", "fp32|bf16|…", Text::opt_dtype},

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <iterator>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 
 namespace ullage::cli {
 namespace {
@@ -23,19 +25,79 @@ struct Method {
   std::string_view format;
 };
 
-// The engines' words for what a plain checkpoint of that kind would hold.
+// vLLM's words, most of which are SGLang's too, for what a plain checkpoint of that kind would hold; others are names of
+// methods that say nothing of a plain one, or that are not modelled.
+// Source: vllm/model_executor/layers/quantization/__init__.py, sglang/srt/layers/quantization/__init__.py.
 constexpr Method kMethods[] = {
-    {"awq_marlin", "awq"}, {"gptq_marlin", "gptq"}, {"auto-round", "gptq"},    {"auto_round", "gptq"},
-    {"fbgemm_fp8", "fp8"}, {"ptpc_fp8", "fp8"},     {"modelopt", "fp8"},       {"modelopt_fp8", "fp8"},
-    {"w8a8_fp8", "fp8"},   {"w8a8_int8", "int8"},   {"modelopt_fp4", "nvfp4"},
+    {"awq", "awq"},          {"awq_marlin", "awq"},    {"gptq", "gptq"},   {"gptq_marlin", "gptq"},
+    {"auto-round", "gptq"},  {"auto_round", "gptq"},   {"fp8", "fp8"},     {"fbgemm_fp8", "fp8"},
+    {"ptpc_fp8", "fp8"},     {"modelopt", "fp8"},      {"mxfp4", "mxfp4"}, {"modelopt_fp4", "nvfp4"},
+    {"bitsandbytes", "nf4"}, {"experts_int8", "int8"},
 };
+// Those that SGLang has beside them.
+constexpr Method kMethodsOfSglang[] = {{"modelopt_fp8", "fp8"}, {"w8a8_fp8", "fp8"}, {"w8a8_int8", "int8"}};
+constexpr std::string_view kUnmodelled[] = {"compressed-tensors",
+                                            "quark",
+                                            "gguf",
+                                            "hqq",
+                                            "bitblas",
+                                            "torchao",
+                                            "marlin",
+                                            "aqlm",
+                                            "squeezellm",
+                                            "gptq_marlin_24",
+                                            "gptq_bitblas",
+                                            "deepspeedfp",
+                                            "moe_wna16",
+                                            "tpu_int8",
+                                            "neuron_quant",
+                                            "ipex",
+                                            "qqq",
+                                            "fp_quant",
+                                            "petit_nvfp4",
+                                            "inc",
+                                            "rtn",
+                                            "modelopt_mxfp8",
+                                            "modelopt_mixed"};
 
-std::string format_of(const std::string& word, ScalesOfNf4 scales) {
-  if (word == "bitsandbytes") return scales == ScalesOfNf4::taken_apart ? "nf4" : "nf4-dq";
-  for (const Method& method : kMethods) {
+// Words of others for what these engines call bitsandbytes.
+constexpr std::string_view kBitsandbytes[] = {"nf4", "nf4-dq", "fp4", "fp4-dq", "int4", "int8", "bnb", "4bit", "8bit"};
+
+std::vector<Method> methods_of(std::string_view engine) {
+  std::vector<Method> out(std::begin(kMethods), std::end(kMethods));
+  if (engine == "SGLang") out.insert(out.end(), std::begin(kMethodsOfSglang), std::end(kMethodsOfSglang));
+  return out;
+}
+
+tl::unexpected<Error> no_method(const std::string& word, std::string_view engine) {
+  const std::vector<Method> methods = methods_of(engine);
+  std::vector<std::string_view> names;
+  for (const Method& method : methods) names.push_back(method.word);
+  names.insert(names.end(), std::begin(kUnmodelled), std::end(kUnmodelled));
+  std::vector<std::string> nearest = nearest_names(word, names);
+  for (const std::string_view one : kBitsandbytes) {
+    if (word == one) nearest = {"bitsandbytes"};
+  }
+  std::string list;
+  for (const Method& method : methods) list += fmt::format("{}{}", list.empty() ? "" : ", ", method.word);
+  const std::string hint = nearest.empty() ? "known are " + list : did_you_mean(nearest);
+  return fail(ErrorCode::invalid_argument, "--quantization",
+              fmt::format("'{}' is no way of quantising of {}; {}", word.substr(0, 40), engine, hint));
+}
+
+Expected<std::string> format_of(const std::string& word, ScalesOfNf4 scales, std::string_view engine) {
+  if (word == "bitsandbytes") return std::string(scales == ScalesOfNf4::taken_apart ? "nf4" : "nf4-dq");
+  for (const Method& method : methods_of(engine)) {
     if (method.word == word) return std::string(method.format);
   }
-  return word;
+  for (const std::string_view name : kUnmodelled) {
+    if (name != word) continue;
+    return fail(ErrorCode::invalid_argument, "--quantization",
+                fmt::format("{} says nothing without the checkpoint's quantization_config; name a model that has one, "
+                            "or another way of quantising, such as fp8 or awq",
+                            word));
+  }
+  return no_method(word, engine);
 }
 
 }  // namespace
@@ -114,23 +176,16 @@ Expected<std::optional<engines::serving::Workload>> serving_workload(const Argum
 }
 
 Expected<std::optional<model::Quantisation>> serving_quantisation(const Arguments& arguments, const LoadedModel& loaded,
-                                                                  ScalesOfNf4 scales) {
+                                                                  ScalesOfNf4 scales, std::string_view engine) {
   using Found = std::optional<model::Quantisation>;
   if (loaded.quantisation.is_object()) {
     return model::read_quantisation(JsonObject(loaded.quantisation, "quantization_config"))
         .map([](model::Quantisation read) { return Found(std::move(read)); });
   }
   if (!arguments.has("--quantization")) return Found{};
-  const std::string word = arguments.text("--quantization");
-  if (word == "compressed-tensors" || word == "quark") {
-    return fail(ErrorCode::invalid_argument, "--quantization",
-                fmt::format("{} says nothing without the checkpoint's quantization_config; name a model that has one, "
-                            "or one of {}",
-                            word, model::quantisation_names()));
-  }
-  return model::quantisation_named(format_of(word, scales)).map([](model::Quantisation read) {
-    return Found(std::move(read));
-  });
+  return format_of(arguments.text("--quantization"), scales, engine)
+      .and_then([](const std::string& format) { return model::quantisation_named(format); })
+      .map([](model::Quantisation read) { return Found(std::move(read)); });
 }
 
 }  // namespace ullage::cli

@@ -38,8 +38,8 @@ Expected<std::optional<engines::serving::Workload>> serving_workload(const Argum
 enum class ScalesOfNf4 : std::uint8_t { as_stored, taken_apart };
 
 // How the weights are kept: as --quantization says of a plain checkpoint, else as the checkpoint says of itself.
-// Nothing: all in the model's type.
+// Nothing: all in the model's type. Words are those of `engine`, the product's name.
 Expected<std::optional<model::Quantisation>> serving_quantisation(const Arguments& arguments, const LoadedModel& loaded,
-                                                                  ScalesOfNf4 scales);
+                                                                  ScalesOfNf4 scales, std::string_view engine);
 
 }  // namespace ullage::cli

@@ -3,10 +3,12 @@
 #include "cli/output.h"
 #include "cli/run.h"
 #include "cli/serve_answer.h"
+#include "cli/serve_budget.h"
 #include "cli/serve_engines.h"
 #include "cli/serve_sglang.h"
 #include "cli/serve_versions.h"
 #include "cli/serve_vllm.h"
+#include "engines/budget/options.h"
 #include "report/page.h"
 #include "report/prediction_json.h"
 #include "report/prediction_text.h"
@@ -50,6 +52,7 @@ Expected<report::Prediction> predict_serving(const Arguments& arguments, const F
   if (auto checked = check_serving(arguments); !checked) return tl::unexpected<Error>(checked.error());
   if (engine_of(arguments) == "vllm") return answer_vllm(arguments, files);
   if (engine_of(arguments) == "sglang") return answer_sglang(arguments, files);
+  if (engines::budget::engine_named(engine_of(arguments))) return answer_budget(arguments, files);
   return answer_serving(arguments, files).map([](ServeAnswer&& answer) { return std::move(answer.prediction); });
 }
 

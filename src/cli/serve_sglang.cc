@@ -85,7 +85,7 @@ Expected<report::Prediction> answer_sglang(const Arguments& arguments, const Fil
   if (auto runs = check_card(card, kEngine, kLeast); !runs) return tl::unexpected<Error>(runs.error());
   auto resolved = sglang::resolve(*flags, {loaded->architecture, loaded->config, card});
   if (!resolved) return tl::unexpected<Error>(resolved.error());
-  auto quantisation = serving_quantisation(arguments, *loaded, ScalesOfNf4::as_stored);
+  auto quantisation = serving_quantisation(arguments, *loaded, ScalesOfNf4::as_stored, kEngine);
   if (!quantisation) return tl::unexpected<Error>(quantisation.error());
   return report_of(arguments, {*std::move(loaded), *std::move(device), *std::move(resolved), *std::move(quantisation)});
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/lines.h"
 #include "cli/answer.h"
 #include "cli/serve_checks.h"
 #include "cli/serve_vllm_options.h"
 #include "engines/vllm/budget.h"
+#include "engines/vllm/checks.h"
 #include "report/vllm_report.h"
 
 namespace ullage::cli {
@@ -57,13 +59,30 @@ Expected<void> search_length(Asked& asked) {
   return {};
 }
 
+// A name that says how its weights are quantised.
+bool says_quantised(const std::string& name) {
+  for (const std::string_view word :
+       {"nvfp4", "mxfp4", "-fp4", "fp8", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "w8a16", "4bit", "8bit"}) {
+    if (contains_ignoring_case(name, word)) return true;
+  }
+  return false;
+}
+
 void add_warnings(report::Prediction& out, const Asked& asked, std::int64_t gpus) {
   const vllm::Options& options = asked.resolved.options;
-  if (asked.resolved.newer_than_known) {
-    out.warnings.push_back({Text::warn_engine_newer,
+  if (asked.resolved.newer_than_known || asked.resolved.older_than_known) {
+    const bool newer = asked.resolved.newer_than_known;
+    out.warnings.push_back({newer ? Text::warn_engine_newer : Text::warn_engine_older,
                             {{"engine", std::string("vLLM")},
-                             {"version", vllm::to_string(options.version)},
-                             {"known", vllm::to_string(vllm::kNewest)}}});
+                             {"version", vllm::to_string(options.release)},
+                             {"known", vllm::to_string(newer ? vllm::kNewest : vllm::kOldest)}}});
+  }
+  for (const auto& [flag, other] : asked.resolved.idle_flags)
+    out.warnings.push_back({Text::warn_flag_alone, {{"option", flag}, {"other", other}}});
+  if (!asked.quantisation && says_quantised(asked.loaded.architecture.name)) {
+    out.warnings.push_back(
+        {Text::warn_quantisation_unsaid,
+         {{"name", asked.loaded.architecture.name}, {"dtype", std::string(name_of(options.dtype))}}});
   }
   const hardware::Gpu* card = asked.card();
   if (card != nullptr && !card->vendor.empty() && card->vendor != "NVIDIA" && card->id != "unnamed")
@@ -119,8 +138,12 @@ Expected<report::Prediction> answer_vllm(const Arguments& arguments, const Files
   if (auto runs = check_card(card, kEngine, kLeast); !runs) return tl::unexpected<Error>(runs.error());
   auto resolved = vllm::resolve(*flags, {loaded->architecture, loaded->config, card});
   if (!resolved) return tl::unexpected<Error>(resolved.error());
-  auto quantisation = serving_quantisation(arguments, *loaded, vllm_scales(resolved->options));
+  auto quantisation = serving_quantisation(arguments, *loaded, vllm_scales(resolved->options), kEngine);
   if (!quantisation) return tl::unexpected<Error>(quantisation.error());
+  if (*quantisation) {
+    const auto whole = vllm::check_blocks(loaded->architecture, resolved->options, **quantisation);
+    if (!whole) return tl::unexpected<Error>(whole.error());
+  }
   Asked asked{*std::move(loaded), *std::move(device), *std::move(resolved), *std::move(quantisation), {}};
   if (arguments.text("--max-model-len") == "max") {
     if (auto found = search_length(asked); !found) return tl::unexpected<Error>(found.error());

@@ -93,16 +93,16 @@ Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
   return out;
 }
 
-// bitsandbytes: scales are quantised themselves, and from some release on taken apart while they are loaded.
+// Scales are quantised themselves, and from some release on taken apart while they are loaded.
 // Source: vllm/model_executor/model_loader/bitsandbytes_loader.py (_dequantize_dq).
 ScalesOfNf4 vllm_scales(const vllm::Options& options) {
   constexpr vllm::Version kTakesScalesApart{0, 9, 0};
-  return options.version >= kTakesScalesApart ? ScalesOfNf4::taken_apart : ScalesOfNf4::as_stored;
+  return options.release >= kTakesScalesApart ? ScalesOfNf4::taken_apart : ScalesOfNf4::as_stored;
 }
 
 std::vector<report::Setting> vllm_settings(const Arguments& a, const vllm::Options& o, std::int64_t gpus) {
   std::vector<report::Setting> out{{"engine", std::string("vllm")},
-                                   {"engine_version", vllm::to_string(o.version)},
+                                   {"engine_version", vllm::to_string(o.release)},
                                    {"gpus", gpus},
                                    {"dtype", std::string(ullage::name_of(o.dtype))},
                                    {"kv_cache_dtype", std::string(o.kv_cache_dtype.name)},
@@ -132,7 +132,7 @@ std::vector<report::Setting> vllm_settings(const Arguments& a, const vllm::Optio
 
 std::vector<report::Message> vllm_defaults(const Arguments& a, const vllm::Options& o) {
   const std::pair<std::string_view, std::string> defaults[] = {
-      {"--engine-version", vllm::to_string(o.version)},
+      {"--engine-version", vllm::to_string(o.release)},
       {"--dtype", std::string(ullage::name_of(o.dtype))},
       {"--max-model-len", std::to_string(o.max_model_len)},
       {"--gpu-memory-utilization", fmt::format("{:g}", o.gpu_memory_utilization)},

@@ -48,6 +48,22 @@ void write_rule(TextPage& page, const Rule& rule) {
   page.paragraph(page.toned(rule.source + limits, TextPage::Tone::faint), 4);
 }
 
+void write_engine(TextPage& page, const EngineRules& engine, bool quiet) {
+  std::string item;
+  for (const Rule& rule : engine.rules) {
+    if (quiet) {
+      page.line(rule.id);
+      continue;
+    }
+    if (rule.item != item) {
+      if (!item.empty()) page.line();
+      page.line(page.toned(engine.name + " " + rule.item, TextPage::Tone::strong));
+    }
+    item = rule.item;
+    write_rule(page, rule);
+  }
+}
+
 }  // namespace
 
 std::string engine_rules_json(const std::vector<EngineRules>& engines) {
@@ -64,26 +80,14 @@ std::string engine_rules_json(const std::vector<EngineRules>& engines) {
 std::string engine_rules_text(const std::vector<EngineRules>& engines, const TextStyle& style) {
   TextPage page(style);
   const bool quiet = style.detail == Detail::quiet;
-  bool begun = false;
+  bool first = true;
   for (const EngineRules& engine : engines) {
-    std::string item;
-    for (const Rule& rule : engine.rules) {
-      if (quiet) {
-        page.line(rule.id);
-        continue;
-      }
-      if (rule.item != item) {
-        if (begun) page.line();
-        page.line(page.toned(engine.name + " " + rule.item, TextPage::Tone::strong));
-      }
-      begun = true;
-      item = rule.item;
-      write_rule(page, rule);
-    }
-  }
-  if (quiet) return page.take();
-  page.line();
-  for (const EngineRules& engine : engines) {
+    if (engine.rules.empty()) continue;
+    if (!first && !quiet) page.line();
+    first = false;
+    write_engine(page, engine, quiet);
+    if (quiet) continue;
+    page.line();
     page.paragraph(
         page.say(Message{Text::engines_count,
                          {{"count", static_cast<std::int64_t>(engine.rules.size())}, {"engine", engine.title}}}),

@@ -15,6 +15,7 @@ struct EngineRules {
   std::vector<engines::serving::Rule> rules;
 };
 
+// Engines of which nothing is left are in the JSON and not in the text.
 std::string engine_rules_json(const std::vector<EngineRules>& engines);
 std::string engine_rules_text(const std::vector<EngineRules>& engines, const TextStyle& style);
 

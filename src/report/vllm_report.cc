@@ -56,6 +56,7 @@ std::vector<std::pair<Component, std::int64_t>> parts_of(const vllm::Settled& se
           {Component::buffers, stage.weights.rotary_bytes},
           {Component::kv_cache, settled.cache_bytes(at)},
           {Component::activations, stage.peak.bytes()},
+          {Component::fragmentation, stage.fragmentation_bytes},
           {Component::cuda_graphs, stage.graph_bytes},
           {Component::libraries, settled.non_torch_bytes},
           {Component::context, settled.context_bytes}};
@@ -67,6 +68,7 @@ Why why_of(const VllmQuestion& q, Component component) {
     case Component::buffers: return vllm_rotary_why(q);
     case Component::kv_cache: return vllm_cache_why(q);
     case Component::activations: return vllm_activations_why(q);
+    case Component::fragmentation: return vllm_fragmentation_why(q);
     case Component::cuda_graphs: return vllm_graphs_why(q);
     case Component::libraries: return vllm_non_torch_why(q);
     default: return vllm_context_why(q);
@@ -75,6 +77,7 @@ Why why_of(const VllmQuestion& q, Component component) {
 
 // Graphs, libraries and contexts are not in what PyTorch's allocator counts as allocated by tensors.
 Level level_of(Component component) {
+  if (component == Component::fragmentation) return Level::reserved;
   const bool beside =
       component == Component::cuda_graphs || component == Component::libraries || component == Component::context;
   return beside ? Level::process : Level::allocated;
@@ -84,6 +87,7 @@ memory::Range range_of(std::int64_t a, std::int64_t b) { return {std::min(a, b),
 
 void add_parts(Peak& peak, std::vector<ComponentLine>& components, const VllmQuestion& q, std::size_t stage) {
   for (const auto& [component, bytes] : parts_of(q.budget.middle, stage)) {
+    if (component == Component::fragmentation && bytes == 0) continue;
     const Level level = level_of(component);
     if (level == Level::allocated) peak.allocated_bytes += bytes;
     Why why = why_of(q, component);
@@ -137,8 +141,15 @@ void add_fit(Prediction& out, const VllmQuestion& q) {
   out.fit.fits = q.budget.middle.outcome == Outcome::starts;
   out.fit.certain = q.budget.certain();
   const std::int64_t usable = q.gpu->usable_bytes - q.used_bytes;
-  out.fit.headroom_bytes = usable - *out.peak.process_bytes;
+  const vllm::Settled& settled = q.budget.middle;
+  // A refusal within the card's memory lacks what the budget does.
+  out.fit.headroom_bytes =
+      *out.fit.fits ? usable - settled.start_bytes(settled.tightest, q.options) : -settled.short_bytes;
   out.fit.headroom_at_most_bytes = usable - out.peak.allocated_bytes;
+  const std::int64_t over = *out.peak.process_bytes - usable;
+  if (!*out.fit.fits || over <= 0) return;
+  out.fit.certain = false;
+  out.warnings.push_back({Text::warn_vllm_largest_batch, {{"bytes", Bytes{over}}}});
 }
 
 ServeFacts serve_facts(const VllmQuestion& q) {
@@ -214,7 +225,7 @@ std::vector<Message> capacity_of(const VllmQuestion& q) {
 Startup startup_of(const VllmQuestion& q) {
   Startup out;
   out.engine = "vLLM";
-  out.version = vllm::to_string(q.options.version);
+  out.version = vllm::to_string(q.options.release);
   out.starts = q.budget.middle.outcome == Outcome::starts;
   out.outcome = {text_of(q.budget.middle.outcome), {}};
   out.refusal = vllm::refusal(q.budget, q.options, q.used_bytes);
@@ -229,10 +240,25 @@ Startup startup_of(const VllmQuestion& q) {
   return out;
 }
 
+std::optional<Text> first_engine_text(vllm::FirstEngine why) {
+  switch (why) {
+    case vllm::FirstEngine::no: return std::nullopt;
+    case vllm::FirstEngine::by_release: return Text::assume_vllm_v0;
+    case vllm::FirstEngine::by_model: return Text::assume_vllm_v0_model;
+    case vllm::FirstEngine::by_card: return Text::assume_vllm_v0_card;
+    case vllm::FirstEngine::by_env: return Text::assume_vllm_v0_asked;
+  }
+  return std::nullopt;
+}
+
 std::vector<Message> assumptions_of(const VllmQuestion& q) {
   std::vector<Message> out;
   out.push_back({Text::assume_vllm, {}});
-  if (!vllm::is_v1(q.options.version)) out.push_back({Text::assume_vllm_v0, {}});
+  if (const auto why = first_engine_text(q.options.first_engine))
+    out.push_back({*why, {{"version", vllm::to_string(q.options.release)}}});
+  if (q.options.spreads_latents && q.architecture.layer_count() > 0 &&
+      q.architecture.kinds.back().attention.latent.kv_rank > 0)
+    out.push_back({Text::assume_vllm_spread, {}});
   if (q.gpu == nullptr && !q.options.kv_cache_memory_bytes) out.push_back({Text::assume_vllm_least, {}});
   if (q.budget.graphs_charged) out.push_back({Text::assume_vllm_graphs_charged, {}});
   else if (!q.options.enforce_eager) out.push_back({Text::assume_vllm_graphs_beside, {}});

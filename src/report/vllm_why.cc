@@ -1,5 +1,6 @@
 #include "report/vllm_why.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "engines/vllm/rules.h"
@@ -11,7 +12,16 @@ namespace {
 namespace vllm = engines::vllm;
 
 vllm::Surroundings around(const VllmQuestion& q) {
-  return {q.options.version, q.gpu, q.options.tensor_parallel_size, q.options.pipeline_parallel_size};
+  const auto& kinds = q.architecture.kinds;
+  const bool mixture = std::any_of(kinds.begin(), kinds.end(),
+                                   [](const model::LayerKind& kind) { return kind.mixture.experts.count > 0; });
+  return {q.options.version,
+          q.gpu,
+          q.options.tensor_parallel_size,
+          q.options.pipeline_parallel_size,
+          vllm::Bound::middle,
+          q.architecture.family,
+          mixture};
 }
 
 std::string cite_all(const VllmQuestion& q, std::string_view code, std::initializer_list<std::string_view> items) {
@@ -101,6 +111,14 @@ Why vllm_graphs_why(const VllmQuestion& q) {
            {"largest_batch", vllm::largest_capture(q.options)},
            {"layers", stage.last - stage.first}},
           cite_all(q, "", {"graph_base_gib", "graph_mib_per_layer_and_size"})};
+}
+
+Why vllm_fragmentation_why(const VllmQuestion& q) {
+  const std::size_t at = q.budget.middle.tightest;
+  return {measured(Text::why_vllm_fragmentation, q.budget.low.stages[at].fragmentation_bytes,
+                   q.budget.high.stages[at].fragmentation_bytes),
+          {},
+          cite_all(q, "", {"fragmentation_gib"})};
 }
 
 Why vllm_non_torch_why(const VllmQuestion& q) {

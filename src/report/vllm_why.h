@@ -9,6 +9,7 @@ Why vllm_weights_why(const VllmQuestion& question);
 Why vllm_rotary_why(const VllmQuestion& question);
 Why vllm_cache_why(const VllmQuestion& question);
 Why vllm_activations_why(const VllmQuestion& question);
+Why vllm_fragmentation_why(const VllmQuestion& question);
 Why vllm_graphs_why(const VllmQuestion& question);
 Why vllm_non_torch_why(const VllmQuestion& question);
 Why vllm_context_why(const VllmQuestion& question);

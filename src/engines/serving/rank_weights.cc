@@ -73,6 +73,20 @@ std::int64_t rotary_table_bytes(const model::Rotary& rotary, const Shares& share
   return rotary.dim * rotary_rows(rotary, shares.rotary_stretch) * size_of(shares.rotary_dtype);
 }
 
+// Mamba 2: groups that several ranks share are copied to each of them, in the projection and in the convolution.
+// Source: vllm/model_executor/layers/mamba/mamba_mixer2.py (extra_groups_for_head_shards).
+std::int64_t copied_group_elements(const model::Architecture& architecture, const model::LayerKind& kind,
+                                   const Shares& shares) {
+  if (!kind.recurrent || kind.recurrent->kind != model::RecurrentKind::mamba2) return 0;
+  const model::Recurrent& state = *kind.recurrent;
+  const std::int64_t tp = shares.heads;
+  const std::int64_t groups = state.groups > 0 ? state.groups : state.heads;
+  if (groups % tp == 0) return 0;
+  // Of B and C each: a rank has one whole group in place of its share of all.
+  const std::int64_t rows = 2 * (state.columns - state.columns * groups / tp);
+  return std::max<std::int64_t>(0, rows) * (architecture.hidden + state.conv_kernel + 1);
+}
+
 // A parameter outside of the layers, by its place among them.
 bool is_held(const model::Architecture& architecture, const model::Parameter& parameter, std::size_t at,
              const Stage& stage) {
@@ -251,12 +265,17 @@ RankWeights rank_weights(const model::Architecture& architecture, const Shares& 
       out.parameters_bytes += held_elements(parameter, shares, cutting) * size_of(shares.dtype);
     });
   }
+  for (std::int64_t layer = stage.first; layer < stage.last; ++layer) {
+    out.parameters_bytes +=
+        copied_group_elements(architecture, architecture.kind_of(layer), shares) * size_of(shares.dtype);
+  }
   out.offloaded_bytes = std::min(shares.cpu_offload_bytes, out.parameters_bytes);
   out.parameters_bytes -= out.offloaded_bytes;
   out.lora_bytes = lora_bytes(architecture, shares, stage);
   out.draft_bytes = draft_bytes(architecture, shares, stage);
   out.absorbed_bytes = absorbed_bytes(architecture, shares, stage);
   if (architecture.rotary.dim > 0) out.rotary_bytes = rotary_table_bytes(architecture.rotary, shares);
+  if (shares.rotary_tables_by_layer) out.rotary_bytes *= stage.last - stage.first;
   if (architecture.local_rotary.dim > 0) out.rotary_bytes += rotary_table_bytes(architecture.local_rotary, shares);
   return out;
 }

@@ -34,6 +34,7 @@ struct Shares {
   std::int64_t experts = 1;                  // ranks that share them out whole
   std::int64_t expert_ffn = 1;               // and those that cut each
   std::optional<std::int64_t> most_experts;  // of a layer on one rank; the others are in host memory
+  bool rotary_tables_by_layer = false;       // one in each layer; otherwise layers share one
   double rotary_stretch = 1;                 // the configuration's factor for positions beyond those of pretraining
   std::int64_t cpu_offload_bytes = 0;        // of weights, on each GPU
   std::int64_t draft_layers = 0;             // of the model's own that draft (MTP)

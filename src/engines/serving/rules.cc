@@ -33,6 +33,7 @@ std::string limits_of(const JsonObject& row) {
   }
   if (const auto gib = row.integer("least_gib", 0, 0, 10'000).value_or(0); gib > 0)
     add_word(out, fmt::format(">= {} GiB", gib));
+  if (row.boolean("mixture", false).value_or(false)) add_word(out, "experts");
   if (const auto mib = row.integer("least_mib", 0, 0, kMostMib).value_or(0); mib > 0)
     add_word(out, fmt::format(">= {} MiB", mib));
   if (row.has("except")) add_word(out, "!= " + row.string("except", "").value_or(""));
@@ -89,6 +90,7 @@ bool fits_card(const JsonObject& row, const hardware::Gpu* gpu) {
 bool fits_layout(const JsonObject& row, const Surroundings& around) {
   const std::string family = row.string("family", "").value_or("");
   return (family.empty() || family == around.family) &&
+         (around.mixture || !row.boolean("mixture", false).value_or(false)) &&
          around.tensor_parallel_size >= row.integer("least_tp", 1, 1, 1024).value_or(1) &&
          around.pipeline_parallel_size >= row.integer("least_pp", 1, 1, 1024).value_or(1);
 }

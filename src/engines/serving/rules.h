@@ -47,6 +47,7 @@ struct Surroundings {
   std::int64_t pipeline_parallel_size = 1;
   Bound bound = Bound::middle;
   std::string_view family = {};  // of the model, as configurations call it
+  bool mixture = false;          // its layers have experts
 };
 
 // The first row of the item that fits. Fails where no row does: the item is not known for this release.

@@ -9,6 +9,10 @@ namespace ullage::engines::vllm {
 namespace {
 
 using serving::gib;
+bool has_experts(const model::Architecture& architecture) {
+  return std::any_of(architecture.kinds.begin(), architecture.kinds.end(),
+                     [](const model::LayerKind& kind) { return kind.mixture.experts.count > 0; });
+}
 
 bool keeps_states(const CachePlan& plan) {
   return std::any_of(plan.groups.begin(), plan.groups.end(),
@@ -41,7 +45,13 @@ class Starter {
 
  private:
   Surroundings surroundings(Bound bound) const {
-    return {options_.version, card_, options_.tensor_parallel_size, options_.pipeline_parallel_size, bound};
+    return {options_.version,
+            card_,
+            options_.tensor_parallel_size,
+            options_.pipeline_parallel_size,
+            bound,
+            architecture_.family,
+            has_experts(architecture_)};
   }
 
   // What no measured figure moves.
@@ -83,6 +93,7 @@ class Starter {
       stage.peak = profile_peak(architecture_, options_, stage.stage, around, expert_workspaces_);
       stage.peak.states_bytes = stage.cache.states_beside * options_.max_num_seqs;
       stage.graph_bytes = graph_bytes(options_, stage.stage.last - stage.stage.first, around);
+      stage.fragmentation_bytes = gib(figure("fragmentation_gib", around));
       if (i == 0) out.graph_estimate_bytes = stage.graph_bytes;
       stage.available_bytes = available_bytes(stage, out);
       const std::int64_t blocks = capacity(stage.cache, options_, stage.available_bytes).blocks;
@@ -95,26 +106,34 @@ class Starter {
     const StageBudget& tightest = out.stages[out.tightest];
     out.pool_bytes = tightest.available_bytes;
     out.capacity = capacity(tightest.cache, options_, tightest.available_bytes);
-    out.outcome = outcome_of(out);
+    judge(out);
     return out;
   }
 
-  Outcome outcome_of(const Settled& settled) const {
+  // What refuses the start, and how much memory would let it pass.
+  void judge(Settled& settled) const {
     const StageBudget& stage = settled.stages[settled.tightest];
     const bool budgets = card_ != nullptr && !options_.kv_cache_memory_bytes;
-    if (budgets && options_.version >= kOwnInstance && used_bytes_ > 0 &&
-        out_.total_bytes - used_bytes_ - settled.context_bytes < out_.requested_bytes)
-      return Outcome::card_in_use;
-    if (card_ != nullptr && stage.weights.bytes() + settled.context_bytes + used_bytes_ > out_.total_bytes)
-      return Outcome::weights_too_large;
-    if (settled.pool_bytes <= 0 && stage.cache.block_bytes > 0) return Outcome::no_room;
-    if (stage.cache.block_bytes > 0 && settled.capacity.max_concurrency < 1) return Outcome::too_few_blocks;
-    if (options_.version >= kCountsStates && keeps_states(stage.cache) &&
-        settled.capacity.blocks < options_.max_num_seqs)
-      return Outcome::too_few_states;
-    if (card_ == nullptr) return Outcome::starts;
-    const std::int64_t held = settled.process_bytes(settled.tightest);
-    return held + used_bytes_ > out_.total_bytes ? Outcome::graphs_overflow : Outcome::starts;
+    const bool looks = budgets && options_.version >= kOwnInstance && used_bytes_ > 0;
+    const auto lacks = [&](Outcome outcome, std::int64_t bytes) {
+      if (bytes <= 0 || settled.outcome != Outcome::starts) return;
+      settled.outcome = outcome;
+      settled.short_bytes = bytes;
+    };
+    const std::int64_t free = out_.total_bytes - used_bytes_;
+    if (looks) lacks(Outcome::card_in_use, out_.requested_bytes - (free - settled.context_bytes));
+    if (card_ != nullptr) lacks(Outcome::weights_too_large, stage.weights.bytes() + settled.context_bytes - free);
+    const std::int64_t block = stage.cache.block_bytes;
+    if (block > 0) {
+      const std::int64_t wanted = blocks_per_request(stage.cache, options_, options_.max_model_len) * block;
+      if (settled.pool_bytes <= 0) lacks(Outcome::no_room, wanted - settled.pool_bytes);
+      if (settled.capacity.max_concurrency < 1)
+        lacks(Outcome::too_few_blocks, std::max<std::int64_t>(1, wanted - settled.pool_bytes));
+    }
+    if (options_.version >= kCountsStates && keeps_states(stage.cache))
+      lacks(Outcome::too_few_states, (options_.max_num_seqs - settled.capacity.blocks) * block);
+    if (card_ == nullptr) return;
+    lacks(Outcome::graphs_overflow, settled.start_bytes(settled.tightest, options_) - free);
   }
 
   const model::Architecture& architecture_;
@@ -131,7 +150,13 @@ std::int64_t Settled::cache_bytes(std::size_t stage) const { return capacity.blo
 
 std::int64_t Settled::process_bytes(std::size_t stage) const {
   const StageBudget& of = stages[stage];
-  return context_bytes + non_torch_bytes + of.weights.bytes() + cache_bytes(stage) + of.peak.bytes() + of.graph_bytes;
+  return context_bytes + non_torch_bytes + of.weights.bytes() + cache_bytes(stage) + of.peak.bytes() + of.graph_bytes +
+         of.fragmentation_bytes;
+}
+
+std::int64_t Settled::start_bytes(std::size_t stage, const Options& options) const {
+  const ProfilePeak& peak = stages[stage].peak;
+  return process_bytes(stage) - (is_v1(options.version) ? 0 : peak.bytes() - peak.states_bytes);
 }
 
 Span Budget::process() const {

@@ -42,7 +42,8 @@ struct StageBudget {
   CachePlan cache;
   ProfilePeak peak;
   std::int64_t graph_bytes = 0;
-  std::int64_t available_bytes = 0;  // for the cache, may be negative
+  std::int64_t fragmentation_bytes = 0;  // reserved by PyTorch, in pieces that nothing fits into
+  std::int64_t available_bytes = 0;      // for the cache, may be negative
 };
 
 // What one end of the measured figures makes of it.
@@ -55,8 +56,11 @@ struct Settled {
   std::int64_t pool_bytes = 0;  // of the tightest stage; may be negative
   Capacity capacity;
   Outcome outcome = Outcome::starts;
+  std::int64_t short_bytes = 0;  // of each GPU, by which a start is refused
   // Of one GPU of that stage once graphs are captured and the largest batch runs.
   std::int64_t process_bytes(std::size_t stage) const;
+  // The most that a start reaches behind the profile run: V0 runs no batch once its graphs are captured.
+  std::int64_t start_bytes(std::size_t stage, const Options& options) const;
   std::int64_t cache_bytes(std::size_t stage) const;
 };
 

@@ -28,7 +28,8 @@ class SpecReader {
       if (kind.recurrent) out.push_back(of_state(*kind.recurrent));
       if (model::cache_owner(architecture_, layer) != layer) continue;
       const bool sparse = kind.attention.indexer_dim > 0;
-      for (const model::TokenCache& cache : model::token_caches(kind)) {
+      for (model::TokenCache cache : model::token_caches(kind)) {
+        if (cache.kind == model::TokenCacheKind::latent && options_.spreads_latents) cache = spread(kind.attention);
         const auto spec = of_tokens(cache, sparse);
         if (!spec) return tl::unexpected<Error>(spec.error());
         out.push_back(*spec);
@@ -46,6 +47,17 @@ class SpecReader {
     if (attends == specs.rend()) return;
     const CacheSpec spec = *attends;
     for (std::int64_t i = 0; i < options_.draft_layers; ++i) specs.push_back(spec);
+  }
+
+  // Keys of all heads, and values padded to them. Source: vllm/model_executor/models/deepseek_v2.py
+  // (DeepseekV2Attention); heads of flash attention were of 256 before 0.7.
+  model::TokenCache spread(const model::Attention& attention) const {
+    constexpr std::int64_t kPaddedHead = 256;
+    const std::int64_t own = attention.latent.nope_dim + attention.latent.rope_dim;
+    model::TokenCache out;
+    out.heads = attention.heads;
+    out.key_dim = out.value_dim = options_.release < kLatentCache ? std::max(own, kPaddedHead) : own;
+    return out;
   }
 
   std::int64_t local(std::int64_t heads) const {

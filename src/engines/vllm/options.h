@@ -27,8 +27,19 @@ enum class StateCaching : std::uint8_t {
 
 using serving::LoraSlots;
 
+// Why a release that has both engines takes the first.
+enum class FirstEngine : std::uint8_t {
+  no,
+  by_release,  // it has no other
+  by_model,    // the other does not know such a model
+  by_card,     // or such a card
+  by_env,      // VLLM_USE_V1=0
+};
+
 struct Options {
-  Version version = kNewest;
+  Version version = kNewest;  // whose rules hold
+  Version release = kNewest;  // as it was asked for
+  FirstEngine first_engine = FirstEngine::no;
   DType dtype = DType::bf16;
   model::CacheType kv_cache_dtype;  // of one element a block
   std::int64_t max_model_len = 0;
@@ -48,6 +59,7 @@ struct Options {
   std::int64_t draft_layers = 0;        // of the model's own that draft (MTP)
   bool profiles_sampler = true;         // V0 in chunks: the profile run's prompts do not end
   bool encodes_images = false;          // the profile run feeds an encoder, too
+  bool spreads_latents = false;         // VLLM_MLA_DISABLE: latent vectors are spread out to heads, which are kept
   std::int64_t largest_capture = 512;   // batch that graphs are captured for, where sequences and tokens allow it
   std::vector<std::int64_t> cudagraph_capture_sizes;  // empty: the release's
   LoraSlots lora;
@@ -101,7 +113,10 @@ struct Given {
 struct Resolved {
   Options options;
   bool newer_than_known = false;         // the release is behind the newest whose rules were read
+  bool older_than_known = false;         // or before the oldest
   std::vector<std::string> ignored_env;  // variables that decide nothing here
+  // Flags that do nothing without another, and that one.
+  std::vector<std::pair<std::string, std::string>> idle_flags;
 };
 
 // Fails as vLLM does on sizes that cannot be meant, and with ErrorCode::unsupported on what is not modelled.

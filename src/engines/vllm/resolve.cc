@@ -1,12 +1,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/json.h"
 #include "engines/serving/arithmetic.h"
 #include "engines/serving/configured.h"
+#include "engines/vllm/checks.h"
 #include "engines/vllm/options.h"
 #include "engines/vllm/rules.h"
 
@@ -42,6 +42,7 @@ class Resolver {
 
   Expected<Resolved> run() {
     return version()
+        .and_then([&] { return engine(); })
         .and_then([&] { return types(); })
         .and_then([&] { return layout(); })
         .and_then([&] { return length(); })
@@ -67,8 +68,37 @@ class Resolver {
       return not_modelled("--engine-version", "comparing releases is not in this version; name one");
     const auto read = parse_version(*flags_.engine_version, "--engine-version");
     if (!read) return tl::unexpected<Error>(read.error());
-    out_.options.version = *read;
+    if (*read < kRefused) {
+      return not_modelled("--engine-version", fmt::format("{} is not in this version, whose rules begin at {}",
+                                                          to_string(*read), to_string(kOldest)));
+    }
+    out_.options.version = out_.options.release = *read;
     out_.newer_than_known = *read > kNewest;
+    out_.older_than_known = *read < kOldest;
+    return {};
+  }
+
+  std::optional<std::string> env(std::string_view name) const {
+    for (const auto& [known, value] : flags_.env) {
+      if (known == name) return value;
+    }
+    return std::nullopt;
+  }
+
+  static bool is_on(const std::string& value) { return value != "0" && value != "false" && value != "False"; }
+
+  bool env_on(std::string_view name) const {
+    const std::optional<std::string> value = env(name);
+    return value && is_on(*value);
+  }
+
+  // Releases with two engines take the first for some models and cards: by the rules of its last release.
+  Expected<void> engine() {
+    Options& o = out_.options;
+    const std::optional<std::string> asked = env("VLLM_USE_V1");
+    o.first_engine = first_engine(o.release, given_.architecture, given_.card, asked && !is_on(*asked));
+    if (o.first_engine != FirstEngine::no && o.release > kLastV0) o.version = kLastV0;
+    o.spreads_latents = o.release < kLatentCache || env_on("VLLM_MLA_DISABLE");
     return {};
   }
 
@@ -155,10 +185,10 @@ class Resolver {
     return {};
   }
 
-  // The model's own limit; stretched positions count where the checkpoint's limit is the one before stretching.
+  // The model's own limit, stretched as its configuration says.
   std::int64_t model_length() const {
-    const model::Architecture& arch = given_.architecture;
-    return arch.max_positions > 0 ? arch.max_positions : kLengthOfTheUnlimited;
+    const std::int64_t derived = derived_length(given_.architecture, given_.config);
+    return derived > 0 ? derived : kLengthOfTheUnlimited;
   }
 
   Expected<void> length() {
@@ -167,7 +197,7 @@ class Resolver {
     const std::int64_t block = whole(rule("block_size", around()).value);
     o.block_size = flags_.block_size.value_or(block);
     if (flags_.enable_prefix_caching && keeps_states(given_.architecture)) o.state_caching = StateCaching::aligned;
-    return {};
+    return check_length(given_.architecture, given_.config, o.max_model_len, env_on("VLLM_ALLOW_LONG_MAX_MODEL_LEN"));
   }
 
   // V0 without chunked prefill puts whole prompts in.
@@ -213,9 +243,7 @@ class Resolver {
 
   Expected<void> extras() {
     return capture_sizes().and_then([&] { return speculation(); }).and_then([&] { return images(); }).map([&] {
-      if (flags_.enable_lora) {
-        out_.options.lora = {flags_.max_loras.value_or(1), flags_.max_lora_rank.value_or(kDefaultLoraRank)};
-      }
+      adapters();
       environment();
     });
   }
@@ -223,23 +251,17 @@ class Resolver {
   Expected<void> capture_sizes() {
     out_.options.largest_capture = whole(rule("largest_capture", around()).value);
     if (!flags_.cudagraph_capture_sizes) return {};
-    const std::string& text = *flags_.cudagraph_capture_sizes;
-    const char* const end = text.data() + text.size();
-    for (const char* at = text.data(); at != end;) {
-      if (*at == ' ' || *at == ',' || *at == '[' || *at == ']') {
-        ++at;
-        continue;
-      }
-      std::int64_t size = 0;
-      const auto read = std::from_chars(at, end, size);
-      if (read.ec != std::errc{} || size < 1) {
-        return refuse("--cudagraph-capture-sizes",
-                      fmt::format("'{}' is no list of batch sizes; write 1,2,4,8", text.substr(0, 40)));
-      }
-      out_.options.cudagraph_capture_sizes.push_back(size);
-      at = read.ptr;
+    return read_capture_sizes(*flags_.cudagraph_capture_sizes, out_.options.max_num_batched_tokens)
+        .map([&](std::vector<std::int64_t> sizes) { out_.options.cudagraph_capture_sizes = std::move(sizes); });
+  }
+
+  void adapters() {
+    if (flags_.enable_lora) {
+      out_.options.lora = {flags_.max_loras.value_or(1), flags_.max_lora_rank.value_or(kDefaultLoraRank)};
+      return;
     }
-    return {};
+    if (flags_.max_loras) out_.idle_flags.emplace_back("--max-loras", "--enable-lora");
+    if (flags_.max_lora_rank) out_.idle_flags.emplace_back("--max-lora-rank", "--enable-lora");
   }
 
   // Limits of nothing keep the encoder out of the profile run.
@@ -275,17 +297,26 @@ class Resolver {
       return not_modelled(kFlag, fmt::format("drafting by '{}' is not in this version; known are mtp and ngram",
                                              method->substr(0, 40)));
     }
+    if (mtp && !has_drafting_layers(given_.config)) {
+      return refuse(kFlag, fmt::format("vLLM refuses to start: Unsupported speculative method: '{}': the model's "
+                                       "configuration names no layers that draft (num_nextn_predict_layers); use ngram",
+                                       method->substr(0, 40)));
+    }
     out_.options.speculative_tokens = *tokens;
     out_.options.draft_layers = mtp ? 1 : 0;
     return {};
   }
 
+  static bool is_read(std::string_view name) {
+    return name == "VLLM_USE_V1" || name == "VLLM_MLA_DISABLE" || name == "VLLM_ALLOW_LONG_MAX_MODEL_LEN";
+  }
+
   void environment() {
     for (const auto& [name, value] : flags_.env) {
-      const bool on = value != "0" && value != "false" && value != "False";
+      const bool on = is_on(value);
       if (name == "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS") out_.options.graphs_in_budget = on;
       else if (name == "VLLM_USE_FLASHINFER_SAMPLER") out_.options.flashinfer_sampler = on;
-      else out_.ignored_env.push_back(name);
+      else if (!is_read(name)) out_.ignored_env.push_back(name);
     }
   }
 

@@ -17,8 +17,18 @@ inline Expected<Version> parse_version(std::string_view text, std::string_view w
   return serving::parse_version(text, where, "vLLM", kNewest);
 }
 
+// Rules of older ones were not read: they are answered by those of the first, or refused.
+inline constexpr Version kOldest{0, 5, 0};
+inline constexpr Version kRefused{0, 4, 0};
+
 // The rewritten engine, which is the default from here on.
 inline constexpr Version kV1{0, 8, 0};
+// The first engine's last release under the rules of its own, and the first without it.
+inline constexpr Version kLastV0{0, 7, 3};
+inline constexpr Version kWithoutV0{0, 11, 0};
+// Latent vectors are kept in place of all heads' keys and values; before, those were, in heads of 256.
+// Source: vllm/config.py (get_head_size) of 0.6 and 0.7.
+inline constexpr Version kLatentCache{0, 7, 0};
 // Layers with windows and states share a pool with the others; before, windows were kept as if they were full.
 inline constexpr Version kHybridPools{0, 9, 2};
 // The log's "GPU KV cache size" is what requests of max_model_len can hold; before, it is blocks over groups.

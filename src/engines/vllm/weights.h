@@ -11,6 +11,14 @@ using serving::pipeline_stages;
 using serving::RankWeights;
 using serving::Stage;
 
+// Source: vllm/model_executor/models/gemma.py and gemma2.py to 0.6: a table of its own in every layer; others share
+// one.
+inline constexpr Version kGemmaSharesTables{0, 7, 0};
+
+inline bool has_tables_by_layer(const model::Architecture& architecture, const Options& options) {
+  return options.version < kGemmaSharesTables && (architecture.family == "gemma" || architecture.family == "gemma2");
+}
+
 // Everything is cut by tensor-parallel rank; experts over the ranks of all copies, or shared out whole among them.
 inline serving::Shares shares_of(const Options& options) {
   serving::Shares out;
@@ -26,7 +34,9 @@ inline serving::Shares shares_of(const Options& options) {
 
 inline RankWeights rank_weights(const model::Architecture& architecture, const Options& options, const Stage& stage,
                                 const model::Quantisation* quantisation) {
-  return serving::rank_weights(architecture, shares_of(options), stage, quantisation);
+  serving::Shares shares = shares_of(options);
+  shares.rotary_tables_by_layer = has_tables_by_layer(architecture, options);
+  return serving::rank_weights(architecture, shares, stage, quantisation);
 }
 
 }  // namespace ullage::engines::vllm

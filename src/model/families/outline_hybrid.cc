@@ -129,7 +129,7 @@ Expected<Architecture> outline_bamba(const JsonObject& config) {
   std::vector<OutlineTraits> layers = same_layers(c);
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i].mixer = attends[i] ? Mixer::attention : Mixer::mamba;
   return finish(fields, std::move(c)).map([&](const DecoderConfig& read) {
-    return outline(read, "bamba", {.norm = "final_layernorm"}, layers, [&](const OutlineTraits& traits) {
+    const auto make = [&](const OutlineTraits& traits) {
       LayerKind layer = outline_layer(read, traits);
       ParameterList p(layer.parameters, true);
       layer.mlp = add_gated(p, "feed_forward.", read.hidden, read.intermediate, mlp_bias);
@@ -138,7 +138,12 @@ Expected<Architecture> outline_bamba(const JsonObject& config) {
       if (traits.mixer == Mixer::mamba) add_mamba2(p, layer, "mamba.", shape);
       else add_attention(p, layer.attention, "self_attn.", projections_of(read));
       return layer;
-    });
+    };
+    Architecture out = outline(read, "bamba", {.norm = "final_layernorm"}, layers, make);
+    // Half of a head is turned: BambaConfig's partial_rotary_factor.
+    out.rotary.dim = read.head_dim / 2;
+    out.rotary.max_positions = out.rotary.original_max_positions = read.max_positions;
+    return out;
   });
 }
 
