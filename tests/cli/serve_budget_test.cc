@@ -56,8 +56,8 @@ TEST(ServeBudget, AnswersAsTensorRtsLogDoes) {
 TEST(ServeBudget, AnswersAsMindiesGuideDoes) {
   const Json said =
       answer("serve meta-llama/Llama-3.1-70B --engine mindie --gpu 8x910b --gpu-memory 64GiB --world-size 8");
-  // 140 GB of weights here: Floor[(64 - 3 - 131.4 / 8 - 2) x 0.8] GiB.
-  EXPECT_EQ(said["kv"]["bytes"].get<std::int64_t>() / kGiB, 33);
+  // 16.46 GiB of weights on each here: Floor[(64 - 3 - 16.46 - 2) x 0.8] = 34, in whole blocks of 128 x 40 KiB.
+  EXPECT_NEAR(said["kv"]["bytes"].get<double>(), 34.0 * static_cast<double>(kGiB), 128 * 40 * 1024);
   const Json given =
       answer("serve Qwen/Qwen2.5-7B --engine mindie --npu-mem-size 40 --input-len 1024 --output-len 1024");
   EXPECT_EQ(given["kv"]["bytes_per_token"], 57344);
