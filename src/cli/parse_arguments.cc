@@ -74,12 +74,15 @@ Expected<void> take(const OptionSpec& option, const CLI::Option& parsed, Argumen
   return {};
 }
 
-// One argument too many. If a word follows an option that may lack its value and is none, it was meant as one.
-tl::unexpected<Error> surplus(const CommandSpec& command, const Arguments& out, const std::string& argument) {
+// One argument too many. If a word followed an option that may lack its value, so that it is not of the `rest`, it was
+// meant as one.
+tl::unexpected<Error> surplus(const CommandSpec& command, const Arguments& out, const std::vector<std::string>& rest,
+                              const std::string& argument) {
   std::optional<Error> meant;
   for_each_option(command, [&](const OptionSpec& option) {
     if (!option.value_may_lack() || !out.has(option.name) || !out.text(option.name).empty()) return;
     for (const std::string& word : out.positionals()) {
+      if (std::find(rest.begin(), rest.end(), word) != rest.end()) continue;
       const auto checked = check_value(option, word);
       if (!meant && !checked) meant = checked.error();
     }
@@ -97,7 +100,7 @@ Expected<void> take_positionals(const CommandSpec& command, const std::vector<st
                            : command.many_positionals                          ? rest.size()
                                                                                : 1;
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    if (out.positionals().size() >= most) return surplus(command, out, rest[i]);
+    if (out.positionals().size() >= most) return surplus(command, out, rest, rest[i]);
     out.add_positional(rest[i]);
   }
   const bool needed = most > 0 && command.positional.front() != '[';

@@ -38,14 +38,14 @@ std::vector<report::TextbookLine> textbook_of(double parameters, const model::Ar
   return report::textbook_training_lines(question);
 }
 
-// What neighbours of the simulated step reserve.
-std::int64_t reserved_nearby(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
+// What the neighbour of the simulated step reserves.
+std::int64_t nearby_reserved(const model::Architecture& architecture, const engines::pytorch::TrainOptions& options,
                              const report::TrainQuestion& question) {
   using engines::pytorch::Kernels;
   if (options.kernels == Kernels::cpu) return 0;
   const std::int64_t workspace =
       options.kernels == Kernels::cuda ? hardware::process_memory(question.gpu).cublas_workspace_bytes : 0;
-  return engines::pytorch::most_reserved_nearby({architecture, options, workspace, question.allocator, nullptr});
+  return engines::pytorch::reserved_nearby({architecture, options, workspace, question.allocator, nullptr});
 }
 
 Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDevice device, Ranges ranges) {
@@ -65,7 +65,7 @@ Expected<TrainAnswer> answer_step(LoadedModel loaded, TrainSetup setup, ChosenDe
   question.used_bytes = device.used_bytes;
   question.load = setup.load;
   if (ranges == Ranges::nearby)
-    question.nearby_reserved_bytes = reserved_nearby(loaded.architecture, simulated, question);
+    question.nearby_reserved_bytes = nearby_reserved(loaded.architecture, simulated, question);
   std::optional<engines::pytorch::TrainRun> first;
   if (simulated.step == engines::pytorch::Step::steady && simulated.kernels != engines::pytorch::Kernels::cpu) {
     simulated.step = engines::pytorch::Step::first;

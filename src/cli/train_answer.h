@@ -22,7 +22,7 @@ struct TrainAnswer {
   std::optional<engines::pytorch::TrainRun> first;  // the run's first step, where `run` is a later one
 };
 
-// How far reserved memory may be off costs twice the rest; who only compares sizes does without.
+// How far reserved memory may be off costs half of the rest; who only compares sizes does without.
 enum class Ranges : std::uint8_t { none, nearby };
 
 Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& files, Ranges ranges);

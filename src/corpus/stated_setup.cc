@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/lines.h"
 #include "data/stated_setups.h"
@@ -57,6 +59,11 @@ bool holds_for(const StatedSetup& setup, const Case& entry) {
          (setup.source.empty() || setup.source == entry.source);
 }
 
+bool leaves_open(const OpenUnit& unit, const Case& entry) {
+  return !unit.key.empty() && std::any_of(entry.expect.begin(), entry.expect.end(),
+                                          [&](const Quantity& quantity) { return quantity.key == unit.key; });
+}
+
 }  // namespace
 
 Expected<std::vector<StatedSetup>> parse_stated_setups(std::string_view lines) {
@@ -93,7 +100,7 @@ std::vector<std::size_t> add_stated(const Case& entry, std::span<const StatedSet
       if (!option_of(asked, std::string_view(words[at]).substr(2))) asked.args.insert(asked.args.end(), first, last);
       at = end;
     }
-    if (asked.args.size() > before || !setups[i].unit.key.empty()) used.push_back(i);
+    if (asked.args.size() > before || leaves_open(setups[i].unit, entry)) used.push_back(i);
   }
   args.insert(args.end(), asked.args.begin() + static_cast<std::ptrdiff_t>(entry.args.size()), asked.args.end());
   return used;

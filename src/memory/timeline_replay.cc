@@ -1,8 +1,38 @@
 #include "memory/timeline_replay.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ullage::memory {
+namespace {
+
+// In ascending order of bytes, equal ones as they came. A program has few sizes and many tensors of each, so that
+// counting is faster than a sort.
+template <class Item, class BytesOf>
+void order_by_bytes(std::vector<Item>& items, BytesOf bytes_of) {
+  struct Size {
+    std::int64_t bytes;
+    std::uint32_t next;  // how many there are, then where the next one goes
+  };
+  std::vector<Size> sizes;
+  const auto of = [&](std::int64_t bytes) {
+    return std::lower_bound(sizes.begin(), sizes.end(), bytes,
+                            [](const Size& a, std::int64_t b) { return a.bytes < b; });
+  };
+  for (const Item& item : items) {
+    const std::int64_t bytes = bytes_of(item);
+    const auto at = of(bytes);
+    if (at != sizes.end() && at->bytes == bytes) ++at->next;
+    else sizes.insert(at, {bytes, 1});
+  }
+  std::uint32_t before = 0;
+  for (Size& size : sizes) before += std::exchange(size.next, before);
+  std::vector<Item> out(items.size());
+  for (const Item& item : items) out[of(bytes_of(item))->next++] = item;
+  items = std::move(out);
+}
+
+}  // namespace
 
 std::uint32_t TimelineReplay::run(const Timeline& timeline, std::uint32_t from, std::uint32_t to) {
   handles_.resize(timeline.blocks.size(), kNone);
@@ -49,10 +79,8 @@ bool TimelineReplay::carry_over(const Timeline& timeline, std::uint32_t event) {
     for (std::size_t i = 0; i < now.size(); ++i) handles_[then[i]] = now[i].handle;
     return true;
   }
-  std::stable_sort(now.begin(), now.end(), [](const Now& a, const Now& b) { return a.bytes < b.bytes; });
-  std::stable_sort(then.begin(), then.end(), [&](BlockId a, BlockId b) {
-    return timeline.blocks[a].requested_bytes < timeline.blocks[b].requested_bytes;
-  });
+  order_by_bytes(now, [](const Now& a) { return a.bytes; });
+  order_by_bytes(then, [&](BlockId a) { return timeline.blocks[a].requested_bytes; });
   handles_.assign(timeline.blocks.size(), kNone);
   std::vector<BlockId> lacking;
   std::size_t at = 0;

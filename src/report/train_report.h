@@ -21,7 +21,7 @@ struct TrainQuestion {
   const engines::pytorch::TrainRun* first = nullptr;  // the run's first step, where `run` is a later one
   memory::AllocatorSettings allocator{};
   std::int64_t used_bytes = 0;             // of the card, by others; the card's usable bytes are without them
-  std::int64_t nearby_reserved_bytes = 0;  // the most that neighbouring sizes reserve (reserve_nearby.h); 0: not asked
+  std::int64_t nearby_reserved_bytes = 0;  // what a neighbouring size reserves (reserve_nearby.h); 0: not asked
   std::optional<Load> load{};              // how the weights arrive, where that is asked for
 };
 

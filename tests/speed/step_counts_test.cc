@@ -15,6 +15,9 @@ constexpr std::int64_t kMostSpliced = 3'000'000;
 constexpr std::int64_t kMostFull = 16'600'000;
 constexpr std::int64_t kMostReplayed = 11'200'000;  // 12.5 million took 1.8 ms; it may take 3
 constexpr std::int64_t kMostAsked = 30'500'000;
+constexpr std::int64_t kMostRanged = 71'000'000;  // 64 million at -O1
+constexpr std::int64_t kMostSearched =
+    158'000'000;  // 143 million at -O1; 4 million take a millisecond at 2 GHz, and it may take 50
 constexpr std::int64_t kMostFits = 1'390'000'000;  // 200 ms at that pace
 
 constexpr std::int64_t kMostLaunch = 2'000'000;
@@ -71,6 +74,19 @@ TEST_F(StepCounts, OfAnsweringALaunchCommand) {
   const std::int64_t count = per_call("--checks");
   std::cout << count << " instructions an answer\n";
   EXPECT_LE(count, kMostServing);
+}
+
+TEST_F(StepCounts, OfAWholeQuestionWithItsRange) {
+  const std::int64_t count = per_call("--steps", "--ranged");
+  std::cout << count << " instructions a step\n";
+  EXPECT_LE(count, kMostRanged);
+}
+
+TEST_F(StepCounts, OfASearchForTheLargestMicroBatch) {
+  const std::int64_t one = speed::instructions("--search 1");
+  const std::int64_t two = speed::instructions("--search 2");
+  std::cout << two - one << " instructions a search\n";
+  EXPECT_LE(two - one, kMostSearched);
 }
 
 // Of all models and all cards.

@@ -1,10 +1,13 @@
 // Predicts a training step as often as it is told to, for whoever counts its instructions:
-//   speed_tests --steps N [--full|--replayed|--asked]
+//   speed_tests --steps N [--full|--replayed|--asked|--ranged]
 // --replayed: as by default, equal layers spliced, and the timeline through PyTorch's allocator.
 // --asked: what `ullage train` asks of a steady step: the first one, too, and what both reserve.
 //   speed_tests --launches N
 //   speed_tests --checks N
 // reads a launch command, and answers for it.
+// --ranged: the same and the range of what is reserved.
+//   speed_tests --search N
+// asks for the largest micro-batch that fits on a card.
 //   speed_tests --read FILE N
 // reads the header of a safetensors file, or an index of several, as often as it is told to.
 // Without arguments of its own it is an ordinary test program.
@@ -20,18 +23,20 @@
 #include "base/byte_source.h"
 #include "check_driver.h"
 #include "engines/pytorch/reserve.h"
+#include "engines/pytorch/reserve_nearby.h"
 #include "fit_driver.h"
 #include "memory/timeline_replay.h"
 #include "model/catalogue.h"
 #include "model/checkpoint/safetensors.h"
 #include "model/family.h"
+#include "search_driver.h"
 
 namespace ullage {
 namespace {
 
 using namespace engines::pytorch;
 
-enum class How { spliced, full, replayed, asked };
+enum class How { spliced, full, replayed, asked, ranged };
 
 std::int64_t reserved_by(const TrainRun& run) {
   memory::CachingAllocator allocator;
@@ -62,6 +67,11 @@ Expected<std::int64_t> peak_of_step(const Json& config, std::int64_t call, How h
   TrainOptions options;
   options.recompute = Recompute::full;
   if (how == How::asked) return reserved_by_program(*architecture, options, workspace);
+  if (how == How::ranged) {
+    const auto asked = reserved_by_program(*architecture, options, workspace);
+    const std::int64_t nearby = reserved_nearby({*architecture, options, 0, {}, &workspace});
+    return asked.map([&](std::int64_t bytes) { return std::max(bytes, nearby); });
+  }
   auto run = run_train_step(*architecture, options, how != How::full, &workspace);
   if (!run) return tl::unexpected<Error>(run.error());
   const auto end = static_cast<std::uint32_t>(run->timeline.events.size());
@@ -75,6 +85,7 @@ How how_of(std::string_view word) {
   if (word == "--full") return How::full;
   if (word == "--replayed") return How::replayed;
   if (word == "--asked") return How::asked;
+  if (word == "--ranged") return How::ranged;
   return How::spliced;
 }
 
@@ -134,6 +145,7 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--fits") == 0) return ullage::drive_fits(std::atoll(argv[2]));
   if (argc > 2 && std::strcmp(argv[1], "--launches") == 0) return ullage::drive_launches(std::atoll(argv[2]));
   if (argc > 2 && std::strcmp(argv[1], "--checks") == 0) return ullage::drive_checks(std::atoll(argv[2]));
+  if (argc > 2 && std::strcmp(argv[1], "--search") == 0) return ullage::drive_search(std::atoll(argv[2]));
   if (argc == 4 && std::strcmp(argv[1], "--read") == 0) return ullage::drive_reading(argv[2], std::atoll(argv[3]));
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

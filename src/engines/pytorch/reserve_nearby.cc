@@ -1,6 +1,5 @@
 #include "engines/pytorch/reserve_nearby.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,11 +10,10 @@ namespace ullage::engines::pytorch {
 namespace {
 
 // The neighbour's sizes, where there is such a one.
-std::optional<TrainOptions> neighbour_of(const NearbyQuestion& question, std::int64_t step) {
+std::optional<TrainOptions> neighbour_of(const NearbyQuestion& question) {
   TrainOptions options = question.options;
   std::int64_t& size = question.architecture.is_module_tree() ? options.micro_batch : options.seq_len;
-  size += step;
-  if (size < 1) return std::nullopt;
+  if (--size < 1) return std::nullopt;
   return options;
 }
 
@@ -43,13 +41,9 @@ std::int64_t reserved_by(const NearbyQuestion& question, TrainOptions options) {
 
 }  // namespace
 
-std::int64_t most_reserved_nearby(const NearbyQuestion& question) {
-  std::int64_t most = 0;
-  for (const std::int64_t step : {-1, 1}) {
-    const auto options = neighbour_of(question, step);
-    if (options) most = std::max(most, reserved_by(question, *options));
-  }
-  return most;
+std::int64_t reserved_nearby(const NearbyQuestion& question) {
+  const auto options = neighbour_of(question);
+  return options ? reserved_by(question, *options) : 0;
 }
 
 }  // namespace ullage::engines::pytorch

@@ -1,9 +1,9 @@
 // How far reserved memory depends on what a set-up leaves open.
 //
 // Whether a large tensor finds a hole or asks for a segment of its own depends on sizes down to the byte: one token
-// more or less to a sequence (a special token, labels that are shifted, padding to a multiple) can add or spare a
-// segment as large as the logits. So the step is run again with sequences a token shorter and a token longer, or with a
-// sample less and a sample more where there are no tokens, each from its first step on.
+// less to a sequence (labels that a loop shifts itself, a special token that is not there) can add or spare a segment
+// as large as the logits, the more so as lengths are powers of two. So the step is run again with sequences a token
+// shorter, or with a sample less where there are no tokens, from its first step on.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct NearbyQuestion {
   tensor::Workspace* room = nullptr;  // lends memory to the simulations
 };
 
-// The most that one of its neighbours reserves on a card without limit, bytes; 0 where none can be run. The sequence
-// that is too long for the model is no neighbour. Cost: four simulated steps and their replays.
-std::int64_t most_reserved_nearby(const NearbyQuestion& question);
+// What that neighbour reserves on a card without limit, bytes; 0 where it cannot be run. Cost: two simulated steps and
+// their replays.
+std::int64_t reserved_nearby(const NearbyQuestion& question);
 
 }  // namespace ullage::engines::pytorch
