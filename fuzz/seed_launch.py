@@ -16,6 +16,7 @@ FAULTS = {
     "torchrun": "torchrun --nproc_per_node 2 -m vllm.entrypoints.openai.api_server --model gpt2",
     "module-run": "python -m torch.distributed.run --nnodes 1 -m sglang.launch_server --model gpt2",
     "dotted": "vllm serve gpt2 -O.mode=3 --hf-overrides.a.b 1 --hf-overrides.a 2 --speculative-config.x.y []",
+    "starter-alone": "uv",
     "no-value": "vllm serve gpt2 --max-model-len",
     "unknown": "vllm serve gpt2 --max-modle-len 8 --nonsense 1 2 3",
     "bad-json": "vllm serve gpt2 --compilation-config {",

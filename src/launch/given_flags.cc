@@ -108,7 +108,7 @@ class Parser {
   GivenFlags out_;
 };
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : dumped(value); }
 
 // A flag's value from a file: lists become words for flags that take several, JSON for others.
 std::string file_value(const Json& value, Takes takes) {
@@ -166,6 +166,8 @@ void add_nested(const Json& object, const std::string& prefix, const std::string
 }
 
 }  // namespace
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Expected<GivenFlags> take_apart(Engine engine, std::span<const std::string> arguments) {
   return Parser(engine, arguments).run();

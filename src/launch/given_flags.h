@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "base/json.h"
 #include "launch/flags.h"
 #include "launch/launch.h"
 
@@ -23,6 +24,9 @@ struct GivenFlags {
   std::vector<std::string> positionals;
   std::vector<UnknownFlag> unknown;
 };
+
+// JSON on one line; bytes that are no UTF-8, which a command line may hold, are replaced.
+std::string dumped(const Json& json);
 
 // Fails where a flag lacks its value.
 Expected<GivenFlags> take_apart(Engine engine, std::span<const std::string> arguments);

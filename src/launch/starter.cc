@@ -151,7 +151,7 @@ class Finder {
       for (const Entry& program : kPrograms) {
         if (name == program.name) return entered(program);
       }
-      if (!pass_starter(name)) return nothing(words_[at_]);
+      if (!pass_starter(name)) return nothing(std::string(name));
     }
     return nothing(words_.empty() ? std::string() : words_.back());
   }

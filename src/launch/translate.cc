@@ -18,7 +18,7 @@ Expected<Json> object_of(const std::string& text, const std::string& flag) {
 Expected<void> set_fields(const std::string& text, const std::string& flag, Launch& launch) {
   const auto json = object_of(text, flag);
   if (!json) return tl::unexpected<Error>(json.error());
-  for (const auto& [key, value] : json->items()) launch.options.push_back({"--set", key + "=" + value.dump()});
+  for (const auto& [key, value] : json->items()) launch.options.push_back({"--set", key + "=" + dumped(value)});
   return {};
 }
 
@@ -33,14 +33,14 @@ Expected<void> compilation(const std::string& text, Launch& launch) {
     return fail(ErrorCode::malformed, std::string(kFlag), fmt::format("'{}' is no JSON object", excerpt(text)));
   if (const auto sizes = json->find("cudagraph_capture_sizes"); sizes != json->end() && sizes->is_array()) {
     std::string list;
-    for (const Json& size : *sizes) list += (list.empty() ? "" : ",") + size.dump();
+    for (const Json& size : *sizes) list += (list.empty() ? "" : ",") + dumped(size);
     if (!list.empty()) set_option(launch, "--cudagraph-capture-sizes", list);
   }
   const auto mode = json->find("cudagraph_mode");
   if (mode != json->end() && (*mode == "NONE" || *mode == 0)) set_option(launch, "--enforce-eager", "");
   for (const char* key : {"max_cudagraph_capture_size", "max_capture_size"}) {
     if (json->contains(key))
-      launch.uncounted.push_back({fmt::format("{}.{}", kFlag, key), (*json)[key].dump(), false, {}});
+      launch.uncounted.push_back({fmt::format("{}.{}", kFlag, key), dumped((*json)[key]), false, {}});
   }
   return {};
 }
@@ -58,7 +58,7 @@ std::string limits_of(const std::string& value) {
     auto number = parse_json(item.substr(equals + 1), "limit");
     out[std::string(item.substr(0, equals))] = number ? *std::move(number) : Json();
   }
-  return out.dump();
+  return dumped(out);
 }
 
 Json value_of(const std::string& text) {
@@ -126,12 +126,12 @@ Expected<void> translate_gathered(const Gathered& gathered, Launch& launch) {
   for (const auto& [name, json] : gathered.dotted) {
     const auto flag = find_flag(launch.engine, name);
     if (!flag) continue;
-    const GivenFlag whole{*flag, {}, json.dump(), {}};
+    const GivenFlag whole{*flag, {}, dumped(json), {}};
     if (flag->role == Role::option) set_option(launch, flag->option, whole.value);
     if (flag->role != Role::translated) continue;
     if (auto done = translate(whole, none, launch); !done) return done;
   }
-  if (!gathered.speculative.is_null()) set_option(launch, "--speculative-config", gathered.speculative.dump());
+  if (!gathered.speculative.is_null()) set_option(launch, "--speculative-config", dumped(gathered.speculative));
   return {};
 }
 

@@ -129,6 +129,7 @@ TEST(LaunchTable, WhatIsNoKnownCommandSaysSo) {
       {"bash start.sh", ErrorCode::unsupported, "start.sh"},
       {"ls -l", ErrorCode::invalid_argument, "ls"},
       {"python train.py", ErrorCode::invalid_argument, "train.py"},
+      {"uv", ErrorCode::invalid_argument, "uv"},
       {"docker ps -a", ErrorCode::invalid_argument, "docker"},
       {"vllm serve 'gpt2", ErrorCode::malformed, "COMMAND"},
       {"vllm serve gpt2 --max-model-len", ErrorCode::invalid_argument, "--max-model-len"},
@@ -143,6 +144,11 @@ TEST(LaunchTable, WhatIsNoKnownCommandSaysSo) {
     EXPECT_EQ(launch.error().where.substr(0, std::string(row.where).size()), row.where);
     EXPECT_EQ(to_string(launch.error()).find('\n'), std::string::npos);
   }
+}
+
+// Bytes that are no UTF-8 are replaced where JSON is made of them.
+TEST(LaunchTable, AnyBytesAreRead) {
+  EXPECT_TRUE(read("vllm serve gpt2 --hf-overrides.a.b \xff- --speculative-config.x \xc3"));
 }
 
 TEST(LaunchTable, CommandsChangeWhereTheyMust) {
