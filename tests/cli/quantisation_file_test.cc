@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::run;
 
-class Folder : public ::testing::Test {
+class QuantisedFolder : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::path(::testing::TempDir()) / ("Tiny-NVFP4-" + std::to_string(::getpid()));
@@ -42,7 +42,7 @@ class Folder : public ::testing::Test {
 // By hand: 2 layers of four 64 x 64 and three 64 x 128 matrices, half a byte an element, a byte for each 16 and two
 // fp32 scales (of the weights and the inputs) for each matrix; embedding and head of 128 x 64 and five norms in 16
 // bits.
-TEST_F(Folder, SaysHowWeightsAreQuantised) {
+TEST_F(QuantisedFolder, SaysHowWeightsAreQuantised) {
   put("hf_quant_config.json", R"({"producer":{"name":"modelopt"},"quantization":{"quant_algo":"NVFP4",)"
                               R"("kv_cache_quant_algo":"FP8","group_size":16,"exclude_modules":["lm_head"]}})");
   const Json said = answer();
@@ -53,7 +53,7 @@ TEST_F(Folder, SaysHowWeightsAreQuantised) {
   EXPECT_NE(said["assumptions"].dump().find("hf_quant_config.json"), std::string::npos);
 }
 
-TEST_F(Folder, WithoutTheFileIsWarnedOf) {
+TEST_F(QuantisedFolder, WithoutTheFileIsWarnedOf) {
   const Json said = answer();
   EXPECT_NE(said["warnings"].dump().find("say --quantization"), std::string::npos) << said["warnings"].dump();
 }
