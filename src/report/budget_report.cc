@@ -6,7 +6,7 @@
 
 #include "engines/budget/rules.h"
 #include "hardware/process_memory.h"
-#include "report/vllm_why.h"
+#include "report/engine_rules.h"
 
 namespace ullage::report {
 namespace {
