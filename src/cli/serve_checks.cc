@@ -25,9 +25,9 @@ struct Method {
   std::string_view format;
 };
 
-// vLLM's words, most of which are SGLang's too, for what a plain checkpoint of that kind would hold; others are names of
-// methods that say nothing of a plain one, or that are not modelled.
-// Source: vllm/model_executor/layers/quantization/__init__.py, sglang/srt/layers/quantization/__init__.py.
+// vLLM's words, most of which are SGLang's too, for what a plain checkpoint of that kind would hold; others are names
+// of methods that say nothing of a plain one, or that are not modelled. Source:
+// vllm/model_executor/layers/quantization/__init__.py, sglang/srt/layers/quantization/__init__.py.
 constexpr Method kMethods[] = {
     {"awq", "awq"},          {"awq_marlin", "awq"},    {"gptq", "gptq"},   {"gptq_marlin", "gptq"},
     {"auto-round", "gptq"},  {"auto_round", "gptq"},   {"fp8", "fp8"},     {"fbgemm_fp8", "fp8"},

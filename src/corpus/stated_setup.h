@@ -35,8 +35,8 @@ Expected<std::vector<StatedSetup>> parse_stated_setups(std::string_view lines);
 // The built-in rows.
 std::vector<StatedSetup> stated_setups();
 
-// Which rows hold for the case and name an option that its arguments do not, or a unit of what it measured; `args` grow by those options.
-// Of two rows that name an option the first counts.
+// Which rows hold for the case and name an option that its arguments do not, or a unit of what it measured; `args` grow
+// by those options. Of two rows that name an option the first counts.
 std::vector<std::size_t> add_stated(const Case& entry, std::span<const StatedSetup> setups,
                                     std::vector<std::string>& args);
 

@@ -101,7 +101,7 @@ TEST(ServeBudget, GivesRulesAndSources) {
   const auto captured = run("serve gpt2 --engine tgi --gpu l4 --why kv_cache");
   EXPECT_EQ(captured.status, 0);
   EXPECT_NE(captured.out.find("rule tgi-room-3.3"), std::string::npos) << captured.out;
-  EXPECT_EQ(answer("engines mindie-fraction")["engines"][2]["rules"][0]["id"], "mindie-fraction");
+  EXPECT_EQ(answer("engines mindie-fraction")["engines"][3]["rules"][0]["id"], "mindie-fraction");
 }
 
 }  // namespace

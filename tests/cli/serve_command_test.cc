@@ -179,8 +179,8 @@ TEST(ServeCommand, RefusesCachesThatTheLibrariesRefuse) {
 }
 
 TEST(ServeCommand, RefusesWhatIsNotThereInOneLine) {
-  EXPECT_EQ(run("serve Llama-3.1-8B --engine sglang").status, 2);
-  EXPECT_NE(run("serve Llama-3.1-8B --engine sglang").err.find("not in this version"), std::string::npos);
+  EXPECT_EQ(run("serve Llama-3.1-8B --engine llama.cpp").status, 2);
+  EXPECT_NE(run("serve Llama-3.1-8B --engine llama.cpp").err.find("not in this version"), std::string::npos);
   EXPECT_EQ(run("serve resnet50").status, 2);
   EXPECT_EQ(run("serve Llama-3.1-8B --new-tokens 0").status, 2);
   EXPECT_EQ(run("serve Llama-3.1-8B --gpu rtx-4070 --require-fit").status, 3);

@@ -122,7 +122,7 @@ TEST(ServeVllm, RefusesInOneLine) {
         "serve gpt2 --engine vllm --engine-version newest", "serve gpt2 --engine vllm --kv-cache-dtype turboquant_k8v4",
         "serve gpt2 --engine vllm --max-num-seqs 0", "serve gpt2 --engine vllm --env NAME",
         "serve gpt2 --engine vllm --quantization compressed-tensors", "serve gpt2 --engine vllm --quantization nf4",
-        "serve gpt2 --engine vllm --max-model-len 1025", "serve gpt2 --engine vllm --engine-version 0.2.7",
+        "serve gpt2 --engine vllm --max-model-len 1025", "serve gpt2 --engine vllm --engine-version 0.1.7",
         "serve gpt2 --engine vllm --cudagraph-capture-sizes []"}) {
     const auto captured = run(line);
     EXPECT_EQ(captured.status, 2) << line;

@@ -232,7 +232,7 @@ TEST(TrainCommand, AFullDiskIsSaid) {
 }
 
 TEST(Predict, RefusesWhatIsNotBuiltAsUnsupported) {
-  for (const char* line : {"serve gpt2", "train gpt2 --precision fp8", "train gpt2 --engine fsdp"}) {
+  for (const char* line : {"serve resnet50", "train gpt2 --precision fp8", "train gpt2 --engine fsdp"}) {
     const auto prediction = cli::predict(testing::words_of(line), cli::real_files());
     ASSERT_FALSE(prediction) << line;
     EXPECT_EQ(prediction.error().code, ErrorCode::unsupported) << line;

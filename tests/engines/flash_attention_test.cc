@@ -66,16 +66,22 @@ TEST(FlashPackage, NeedsNoMaskForAWindow) {
   EXPECT_GT(after_forward(sdpa), after_forward(package));
 }
 
-// Only a batch of one row may be several sequences one behind the other, and only then is that looked at.
-TEST(FlashPackage, LooksForSeveralSequencesInABatchOfOne) {
-  const auto looks = [](const TrainRun& run) {
-    std::int64_t count = 0;
-    for (const memory::OpRecord& op : run.timeline.ops) count += run.timeline.names[op.name] == "min" ? 1 : 0;
-    return count;
+// Only a batch of one row may be several sequences one behind the other, and only then are positions compared; those
+// that they would be compared with are made in every layer and for any batch.
+// Source: transformers 5.12, modeling_flash_attention_utils.py (_is_packed_sequence).
+TEST(FlashPackage, ComparesPositionsInABatchOfOne) {
+  const auto count = [](const TrainRun& run, std::string_view name) {
+    std::int64_t found = 0;
+    for (const memory::OpRecord& op : run.timeline.ops) found += run.timeline.names[op.name] == name ? 1 : 0;
+    return found;
   };
   const char* model = "TinyLlama/TinyLlama-1.1B-Chat-v1.0";
-  EXPECT_EQ(looks(run(model, step_with(AttentionImpl::flash, 1))), 22);
-  EXPECT_EQ(looks(run(model, step_with(AttentionImpl::flash, 2))), 0);
+  const TrainRun one = run(model, step_with(AttentionImpl::flash, 1));
+  const TrainRun two = run(model, step_with(AttentionImpl::flash, 2));
+  EXPECT_EQ(count(one, "min"), 22);
+  EXPECT_EQ(count(two, "min"), 22);
+  EXPECT_EQ(count(one, "abs"), 22);
+  EXPECT_EQ(count(two, "abs"), 0);
 }
 
 }  // namespace

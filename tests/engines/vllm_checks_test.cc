@@ -136,11 +136,11 @@ TEST(Latents, AreSpreadOutWhereTheyAreNotKept) {
 TEST(Release, BeforeTheRulesIsSaidSo) {
   const Known model = known(kLlama);
   Flags flags;
-  flags.engine_version = "0.3.2";
+  flags.engine_version = "0.1.7";
   const auto refused = resolved(flags, "a100", model);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
-  flags.engine_version = "0.4.2";
+  flags.engine_version = "0.2.4";
   EXPECT_TRUE(resolved(flags, "a100", model)->older_than_known);
   flags.engine_version = "0.5.0";
   EXPECT_FALSE(resolved(flags, "a100", model)->older_than_known);

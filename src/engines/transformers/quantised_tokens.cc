@@ -34,7 +34,8 @@ Tensor grouped(const Tensor& x, int axis, std::int64_t group) {
 Tensor ungrouped(Tensor x_in, int axis, const Dims& sizes) {
   Tensor x = std::move(x_in);
   if (axis == 0) return t::reshape(std::move(x), sizes);
-  x = t::view(std::move(x), {x.size(0), sizes[-1], -1});
+  const Dims parts{x.size(0), sizes[-1], -1};
+  x = t::view(std::move(x), parts);
   x = t::transpose(std::move(x), 1, 2);
   x = t::transpose(std::move(x), 0, 1);
   return t::reshape(std::move(x), sizes);
@@ -345,7 +346,8 @@ Tensor QuantisedTokens::whole_of_hqq() const {
   const Tensor codes = t::empty(context, form_.bits == kByte ? Op::cast : Op::empty, grouped_sizes, dtype_);
   if (form_.bits < kByte) unpack_bits(state_.codes, form_.bits);
   const Tensor shifted = like(codes, Op::sub);
-  return t::reshape(like(codes, Op::mul), sizes_);
+  Tensor scaled = like(codes, Op::mul);
+  return t::reshape(std::move(scaled), sizes_);
 }
 
 Tensor QuantisedTokens::whole() const {

@@ -17,9 +17,10 @@ inline Expected<Version> parse_version(std::string_view text, std::string_view w
   return serving::parse_version(text, where, "vLLM", kNewest);
 }
 
-// Rules of older ones were not read: they are answered by those of the first, or refused.
+// Rules of older ones were not read: they are answered by those of the first. Before 0.2 the cache was counted
+// otherwise.
 inline constexpr Version kOldest{0, 5, 0};
-inline constexpr Version kRefused{0, 4, 0};
+inline constexpr Version kRefused{0, 2, 0};
 
 // The rewritten engine, which is the default from here on.
 inline constexpr Version kV1{0, 8, 0};

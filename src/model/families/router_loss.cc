@@ -44,7 +44,8 @@ Tensor balance_of(const Mixture& mixture, const std::vector<Tensor>& router_logi
 void add_balance(const Architecture& arch, Output& out) {
   const auto sparse = std::find_if(arch.kinds.begin(), arch.kinds.end(),
                                    [](const LayerKind& kind) { return kind.mixture.experts.count > 0; });
-  if (sparse == arch.kinds.end()) return;
+  // A kind that no layer has gives no logits.
+  if (sparse == arch.kinds.end() || out.router_logits.empty()) return;
   out.balance = balance_of(sparse->mixture, out.router_logits);
   if (!out.loss) return;
   Tensor share = tensor::mul_scalar(out.balance);
