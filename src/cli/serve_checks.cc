@@ -7,9 +7,12 @@
 
 #include "base/bytes.h"
 #include "base/nearest.h"
+#include "cli/answer.h"
 
 namespace ullage::cli {
 namespace {
+
+using report::Text;
 
 struct Suffix {
   char letter;
@@ -141,6 +144,73 @@ Expected<void> check_card(const hardware::Gpu* card, std::string_view engine, ha
   return fail(ErrorCode::invalid_argument, "--gpu",
               fmt::format("{} has compute capability {} and {}'s kernels begin at {}; name a newer card", card->name,
                           to_string(*card->compute_capability), engine, to_string(least)));
+}
+
+Expected<Served> load_served(const Arguments& arguments, const Files& files, std::string_view engine,
+                             const std::function<Expected<void>(const hardware::Gpu*)>& runs_on) {
+  if (arguments.has("--html")) return not_in_this_version("--html", fmt::format("a page about {}", engine));
+  auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files, Extent::outline);
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  if (auto checked = check_generates(loaded->architecture, engine); !checked)
+    return tl::unexpected<Error>(checked.error());
+  auto device = choose_equal_devices(arguments, files);
+  if (!device) return tl::unexpected<Error>(device.error());
+  Served out{*std::move(loaded), *std::move(device)};
+  const std::vector<hardware::Gpu> kinds =
+      out.card() == nullptr ? std::vector<hardware::Gpu>{} : std::vector{*out.card()};
+  if (auto linked = check_interconnect(arguments, kinds); !linked) return tl::unexpected<Error>(linked.error());
+  if (auto runs = runs_on(out.card()); !runs) return tl::unexpected<Error>(runs.error());
+  return out;
+}
+
+std::optional<std::string> given_text(const Arguments& arguments, std::string_view option) {
+  return arguments.has(option) ? std::optional(arguments.text(option)) : std::nullopt;
+}
+
+std::vector<report::Message> defaults_told(const Arguments& arguments,
+                                           std::span<const std::pair<std::string_view, std::string>> values) {
+  std::string list;
+  for (const auto& [option, value] : values) {
+    if (!arguments.has(option)) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
+  }
+  if (list.empty()) return {};
+  return {{Text::assume_defaults, {{"options", list}}}};
+}
+
+void tell_served(report::Prediction& out, std::vector<report::Message> resolved, const Served& served,
+                 std::int64_t unused, std::int64_t gpus, Text key) {
+  std::vector<report::Message> of_engine = std::move(out.assumptions);
+  out.assumptions = std::move(resolved);
+  append(out.assumptions, served.loaded.assumptions);
+  append(out.assumptions, served.device.assumptions);
+  append(out.assumptions, std::move(of_engine));
+  if (unused > 0) out.warnings.push_back({key, {{"unused", unused}, {"count", gpus}}});
+  for (const report::Message& warning : served.loaded.warnings) {
+    // Said of training, and not so here: the weights are counted as they are stored.
+    if (warning.key != Text::warn_quantised) out.warnings.push_back(warning);
+  }
+}
+
+namespace {
+
+report::Message beside_rules(Text key, std::string_view engine, engines::serving::Version version,
+                             engines::serving::Version known) {
+  return {key,
+          {{"engine", std::string(engine)},
+           {"version", engines::serving::to_string(version)},
+           {"known", engines::serving::to_string(known)}}};
+}
+
+}  // namespace
+
+report::Message newer_than_rules(std::string_view engine, engines::serving::Version version,
+                                 engines::serving::Version known) {
+  return beside_rules(Text::warn_engine_newer, engine, version, known);
+}
+
+report::Message older_than_rules(std::string_view engine, engines::serving::Version version,
+                                 engines::serving::Version known) {
+  return beside_rules(Text::warn_engine_older, engine, version, known);
 }
 
 Expected<std::int64_t> gpu_count(const ChosenDevice& device, std::int64_t needed) {

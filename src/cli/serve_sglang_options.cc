@@ -56,10 +56,6 @@ constexpr NumberOption kNumbers[] = {
     {"--cpu-offload-gb", &sglang::Flags::cpu_offload_gb},
 };
 
-std::optional<std::string> text_of(const Arguments& arguments, std::string_view option) {
-  return arguments.has(option) ? std::optional(arguments.text(option)) : std::nullopt;
-}
-
 }  // namespace
 
 Expected<sglang::Flags> sglang_flags(const Arguments& arguments) {
@@ -78,11 +74,11 @@ Expected<sglang::Flags> sglang_flags(const Arguments& arguments) {
   }
   // 0 is what -1 says, too.
   if (out.chunked_prefill_size == 0) out.chunked_prefill_size = -1;
-  out.engine_version = text_of(arguments, "--engine-version");
-  out.dtype = text_of(arguments, "--dtype");
-  out.kv_cache_dtype = text_of(arguments, "--kv-cache-dtype");
-  out.attention_backend = text_of(arguments, "--attention-backend");
-  out.speculative_algorithm = text_of(arguments, "--speculative-algorithm");
+  out.engine_version = given_text(arguments, "--engine-version");
+  out.dtype = given_text(arguments, "--dtype");
+  out.kv_cache_dtype = given_text(arguments, "--kv-cache-dtype");
+  out.attention_backend = given_text(arguments, "--attention-backend");
+  out.speculative_algorithm = given_text(arguments, "--speculative-algorithm");
   out.enable_dp_attention = arguments.has("--enable-dp-attention");
   out.disable_radix_cache = arguments.has("--disable-radix-cache");
   out.disable_cuda_graph = arguments.has("--disable-cuda-graph");
@@ -132,12 +128,7 @@ std::vector<report::Message> sglang_defaults(const Arguments& a, const sglang::O
       {"--cuda-graph-max-bs", std::to_string(o.cuda_graph_max_bs)},
       {"--kv-cache-dtype", std::string(o.kv_cache_dtype.name)},
       {"--page-size", std::to_string(o.page_size)}};
-  std::string list;
-  for (const auto& [option, value] : defaults) {
-    if (!a.has(option)) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
-  }
-  if (list.empty()) return {};
-  return {{report::Text::assume_defaults, {{"options", list}}}};
+  return defaults_told(a, defaults);
 }
 
 }  // namespace ullage::cli

@@ -22,15 +22,14 @@ constexpr hardware::ComputeCapability kLeast{7, 0};
 
 // Everything that the answer is made of.
 struct Asked {
-  LoadedModel loaded;
-  ChosenDevice device;
+  Served served;
   vllm::Resolved resolved;
   std::optional<model::Quantisation> quantisation;
   std::vector<report::Message> found;  // what a search found
 
-  const hardware::Gpu* card() const { return device.gpu ? &*device.gpu : nullptr; }
+  const hardware::Gpu* card() const { return served.card(); }
   Expected<vllm::Budget> start(const vllm::Options& options) const {
-    return vllm::start(loaded.architecture, options, card(), device.used_bytes,
+    return vllm::start(served.loaded.architecture, options, card(), served.device.used_bytes,
                        quantisation ? &*quantisation : nullptr);
   }
 };
@@ -68,83 +67,64 @@ bool says_quantised(const std::string& name) {
   return false;
 }
 
-void add_warnings(report::Prediction& out, const Asked& asked, std::int64_t gpus) {
+void add_warnings(report::Prediction& out, const Asked& asked) {
   const vllm::Options& options = asked.resolved.options;
-  if (asked.resolved.newer_than_known || asked.resolved.older_than_known) {
-    const bool newer = asked.resolved.newer_than_known;
-    out.warnings.push_back({newer ? Text::warn_engine_newer : Text::warn_engine_older,
-                            {{"engine", std::string("vLLM")},
-                             {"version", vllm::to_string(options.release)},
-                             {"known", vllm::to_string(newer ? vllm::kNewest : vllm::kOldest)}}});
-  }
+  if (asked.resolved.newer_than_known)
+    out.warnings.push_back(newer_than_rules(kEngine, options.release, vllm::kNewest));
+  if (asked.resolved.older_than_known)
+    out.warnings.push_back(older_than_rules(kEngine, options.release, vllm::kOldest));
   for (const auto& [flag, other] : asked.resolved.idle_flags)
     out.warnings.push_back({Text::warn_flag_alone, {{"option", flag}, {"other", other}}});
-  if (!asked.quantisation && says_quantised(asked.loaded.architecture.name)) {
+  if (!asked.quantisation && says_quantised(asked.served.loaded.architecture.name)) {
     out.warnings.push_back(
         {Text::warn_quantisation_unsaid,
-         {{"name", asked.loaded.architecture.name}, {"dtype", std::string(name_of(options.dtype))}}});
+         {{"name", asked.served.loaded.architecture.name}, {"dtype", std::string(name_of(options.dtype))}}});
   }
   const hardware::Gpu* card = asked.card();
   if (card != nullptr && !card->vendor.empty() && card->vendor != "NVIDIA" && card->id != "unnamed")
     out.warnings.push_back({Text::warn_engine_vendor, {{"gpu", card->name}}});
-  if (gpus > options.gpus())
-    out.warnings.push_back({Text::warn_gpus_unused, {{"unused", gpus - options.gpus()}, {"count", gpus}}});
   for (const std::string& name : asked.resolved.ignored_env)
     out.warnings.push_back({Text::warn_env_ignored, {{"name", name}}});
   if (options.encodes_images) out.warnings.push_back({Text::warn_images_not_profiled, {}});
-  for (const report::Message& warning : asked.loaded.warnings) {
-    // Said of training, and not so here: the weights are counted as they are stored.
-    if (warning.key != Text::warn_quantised) out.warnings.push_back(warning);
-  }
 }
 
 Expected<report::Prediction> report_of(const Arguments& arguments, Asked asked) {
   const vllm::Options& options = asked.resolved.options;
-  const auto gpus = gpu_count(asked.device, options.gpus());
+  const auto gpus = gpu_count(asked.served.device, options.gpus());
   if (!gpus) return tl::unexpected<Error>(gpus.error());
   const auto budget = asked.start(options);
   if (!budget) return tl::unexpected<Error>(budget.error());
   const auto workload = serving_workload(arguments, options.max_model_len, "--max-model-len");
   if (!workload) return tl::unexpected<Error>(workload.error());
-  report::Prediction out = report::vllm_report({asked.loaded.architecture, options, *budget, asked.card(),
+  report::Prediction out = report::vllm_report({asked.served.loaded.architecture, options, *budget, asked.card(),
                                                 asked.quantisation ? &*asked.quantisation : nullptr,
-                                                *workload ? &**workload : nullptr, asked.device.used_bytes});
+                                                *workload ? &**workload : nullptr, asked.served.device.used_bytes});
   out.setup = vllm_settings(arguments, options, *gpus);
-  std::vector<report::Message> of_engine = std::move(out.assumptions);
-  out.assumptions = vllm_defaults(arguments, options);
-  append(out.assumptions, std::move(asked.found));
-  append(out.assumptions, asked.loaded.assumptions);
-  append(out.assumptions, std::move(asked.device.assumptions));
-  append(out.assumptions, std::move(of_engine));
-  add_warnings(out, asked, *gpus);
+  std::vector<report::Message> resolved = vllm_defaults(arguments, options);
+  append(resolved, std::move(asked.found));
+  add_warnings(out, asked);
+  tell_served(out, std::move(resolved), asked.served, *gpus - options.gpus(), *gpus);
   return out;
 }
 
 }  // namespace
 
 Expected<report::Prediction> answer_vllm(const Arguments& arguments, const Files& files) {
-  if (arguments.has("--html")) return not_in_this_version("--html", "a page about vLLM");
   const auto flags = vllm_flags(arguments);
   if (!flags) return tl::unexpected<Error>(flags.error());
-  auto loaded = load_model(arguments.positionals().front(), arguments.all("--set"), files, Extent::outline);
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
-  if (auto checked = check_generates(loaded->architecture, kEngine); !checked)
-    return tl::unexpected<Error>(checked.error());
-  auto device = choose_equal_devices(arguments, files);
-  if (!device) return tl::unexpected<Error>(device.error());
-  const hardware::Gpu* card = device->gpu ? &*device->gpu : nullptr;
-  const std::vector<hardware::Gpu> kinds = card == nullptr ? std::vector<hardware::Gpu>{} : std::vector{*card};
-  if (auto linked = check_interconnect(arguments, kinds); !linked) return tl::unexpected<Error>(linked.error());
-  if (auto runs = check_card(card, kEngine, kLeast); !runs) return tl::unexpected<Error>(runs.error());
-  auto resolved = vllm::resolve(*flags, {loaded->architecture, loaded->config, card});
+  auto served = load_served(arguments, files, kEngine,
+                            [](const hardware::Gpu* card) { return check_card(card, kEngine, kLeast); });
+  if (!served) return tl::unexpected<Error>(served.error());
+  const LoadedModel& loaded = served->loaded;
+  auto resolved = vllm::resolve(*flags, {loaded.architecture, loaded.config, served->card()});
   if (!resolved) return tl::unexpected<Error>(resolved.error());
-  auto quantisation = serving_quantisation(arguments, *loaded, vllm_scales(resolved->options), kEngine);
+  auto quantisation = serving_quantisation(arguments, loaded, vllm_scales(resolved->options), kEngine);
   if (!quantisation) return tl::unexpected<Error>(quantisation.error());
   if (*quantisation) {
-    const auto whole = vllm::check_blocks(loaded->architecture, resolved->options, **quantisation);
+    const auto whole = vllm::check_blocks(loaded.architecture, resolved->options, **quantisation);
     if (!whole) return tl::unexpected<Error>(whole.error());
   }
-  Asked asked{*std::move(loaded), *std::move(device), *std::move(resolved), *std::move(quantisation), {}};
+  Asked asked{*std::move(served), *std::move(resolved), *std::move(quantisation), {}};
   if (arguments.text("--max-model-len") == "max") {
     if (auto found = search_length(asked); !found) return tl::unexpected<Error>(found.error());
   }

@@ -58,10 +58,6 @@ Expected<void> read_numbers(const Arguments& arguments, vllm::Flags& flags) {
   return {};
 }
 
-std::optional<std::string> text_of(const Arguments& arguments, std::string_view option) {
-  return arguments.has(option) ? std::optional(arguments.text(option)) : std::nullopt;
-}
-
 Expected<void> read_env(const Arguments& arguments, vllm::Flags& flags) {
   for (const std::string& text : arguments.all("--env")) {
     const std::size_t equals = text.find('=');
@@ -80,12 +76,12 @@ Expected<vllm::Flags> vllm_flags(const Arguments& arguments) {
   if (auto read = read_counts(arguments, out); !read) return tl::unexpected<Error>(read.error());
   if (auto read = read_numbers(arguments, out); !read) return tl::unexpected<Error>(read.error());
   if (auto read = read_env(arguments, out); !read) return tl::unexpected<Error>(read.error());
-  out.engine_version = text_of(arguments, "--engine-version");
-  out.dtype = text_of(arguments, "--dtype");
-  out.kv_cache_dtype = text_of(arguments, "--kv-cache-dtype");
-  out.cudagraph_capture_sizes = text_of(arguments, "--cudagraph-capture-sizes");
-  out.limit_mm_per_prompt = text_of(arguments, "--limit-mm-per-prompt");
-  out.speculative_config = text_of(arguments, "--speculative-config");
+  out.engine_version = given_text(arguments, "--engine-version");
+  out.dtype = given_text(arguments, "--dtype");
+  out.kv_cache_dtype = given_text(arguments, "--kv-cache-dtype");
+  out.cudagraph_capture_sizes = given_text(arguments, "--cudagraph-capture-sizes");
+  out.limit_mm_per_prompt = given_text(arguments, "--limit-mm-per-prompt");
+  out.speculative_config = given_text(arguments, "--speculative-config");
   out.enable_expert_parallel = arguments.has("--enable-expert-parallel");
   out.enable_prefix_caching = arguments.has("--enable-prefix-caching");
   out.enforce_eager = arguments.has("--enforce-eager");
@@ -140,12 +136,7 @@ std::vector<report::Message> vllm_defaults(const Arguments& a, const vllm::Optio
       {"--max-num-seqs", std::to_string(o.max_num_seqs)},
       {"--kv-cache-dtype", std::string(o.kv_cache_dtype.name)},
       {"--block-size", std::to_string(o.block_size)}};
-  std::string list;
-  for (const auto& [option, value] : defaults) {
-    if (!a.has(option)) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", option, value);
-  }
-  if (list.empty()) return {};
-  return {{report::Text::assume_defaults, {{"options", list}}}};
+  return defaults_told(a, defaults);
 }
 
 }  // namespace ullage::cli

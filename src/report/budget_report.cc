@@ -7,6 +7,7 @@
 #include "engines/budget/rules.h"
 #include "hardware/process_memory.h"
 #include "report/engine_rules.h"
+#include "report/serving_parts.h"
 
 namespace ullage::report {
 namespace {
@@ -235,19 +236,8 @@ std::vector<Message> assumptions_of(const BudgetQuestion& q) {
 Prediction budget_report(const BudgetQuestion& q) {
   Prediction out;
   out.command = "serve";
-  out.model.name = q.architecture.name;
-  out.model.family = q.architecture.family;
-  out.model.parameters = model::parameter_count(q.architecture);
-  out.model.active_parameters = model::active_parameter_count(q.architecture);
-  out.model.parameter_bytes = out.model.parameters * size_of(q.options.dtype);
-  out.device.count = q.options.gpus();
-  if (q.gpu != nullptr) {
-    out.device.name = q.gpu->id;
-    out.device.title = q.gpu->name;
-    out.device.memory_bytes = q.gpu->memory_bytes;
-    out.device.usable_bytes = q.gpu->usable_bytes;
-    out.device.usable_range = memory::Range{q.gpu->usable_range_bytes.low, q.gpu->usable_range_bytes.high};
-  }
+  out.model = served_model(q.architecture, q.options.dtype);
+  out.device = served_device(q.gpu, q.options.gpus());
   add_parts(out, q);
   const budget::Span process = q.account.process();
   out.peak.process_bytes = process.middle;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/sglang/words.h"
+#include "report/serving_parts.h"
 #include "report/sglang_why.h"
 
 namespace ullage::report {
@@ -27,28 +28,6 @@ Text text_of(Outcome outcome) {
   return Text::outcome_sglang_no_room;
 }
 
-ModelFacts model_facts(const SglangQuestion& q) {
-  ModelFacts out;
-  out.name = q.architecture.name;
-  out.family = q.architecture.family;
-  out.parameters = model::parameter_count(q.architecture);
-  out.active_parameters = model::active_parameter_count(q.architecture);
-  out.parameter_bytes = out.parameters * size_of(q.options.dtype);
-  return out;
-}
-
-DeviceFacts device_facts(const SglangQuestion& q) {
-  DeviceFacts out;
-  out.count = q.options.gpus();
-  if (q.gpu == nullptr) return out;
-  out.name = q.gpu->id;
-  out.title = q.gpu->name;
-  out.memory_bytes = q.gpu->memory_bytes;
-  out.usable_bytes = q.gpu->usable_bytes;
-  out.usable_range = memory::Range{q.gpu->usable_range_bytes.low, q.gpu->usable_range_bytes.high};
-  return out;
-}
-
 std::vector<std::pair<Component, std::int64_t>> parts_of(const sglang::Settled& settled, std::size_t at) {
   const sglang::StageBudget& stage = settled.stages[at];
   const std::int64_t states = stage.pools.conv_states + stage.pools.states;
@@ -68,8 +47,6 @@ std::vector<std::pair<Component, std::int64_t>> parts_of(const sglang::Settled& 
 Level level_of(Component component) {
   return component == Component::cuda_graphs || component == Component::context ? Level::process : Level::allocated;
 }
-
-memory::Range range_of(std::int64_t a, std::int64_t b) { return {std::min(a, b), std::max(a, b)}; }
 
 void add_parts(Peak& peak, std::vector<ComponentLine>& components, const SglangQuestion& q, std::size_t stage) {
   for (const auto& [component, bytes] : parts_of(q.budget.middle, stage)) {
@@ -95,34 +72,14 @@ bool holds_pools(const SglangQuestion& q) {
 RankLine rank_of(const SglangQuestion& q, std::size_t stage) {
   sglang::Budget there = q.budget;  // so that the reasons speak of this stage
   there.middle.tightest = stage;
-  SglangQuestion asked = {q.architecture, q.options,  there,        q.gpu,
-                          q.quantisation, q.workload, q.used_bytes, q.automatic_fraction};
-  const std::int64_t usable = q.gpu == nullptr ? 0 : q.gpu->usable_bytes - q.used_bytes;
+  const SglangQuestion asked = {q.architecture, q.options,  there,        q.gpu,
+                                q.quantisation, q.workload, q.used_bytes, q.automatic_fraction};
   RankLine out;
-  out.name = fmt::format("pp{}", stage);
-  out.count = q.options.gpus() / static_cast<std::int64_t>(q.budget.middle.stages.size());
   add_parts(out.peak, out.components, asked, stage);
   out.peak.process_bytes = q.budget.middle.process_bytes(stage);
   out.peak.at = whole_chunk();
-  if (q.gpu == nullptr) return out;
-  out.gpu = q.gpu->id;
-  out.usable_bytes = q.gpu->usable_bytes;
-  out.fit.fits = *out.peak.process_bytes <= usable;
-  out.fit.headroom_bytes = usable - *out.peak.process_bytes;
+  name_stage(out, stage, q.gpu, q.used_bytes);
   return out;
-}
-
-// The stages of a pipeline differ; all GPUs of one are equal.
-void add_ranks(Prediction& out, const SglangQuestion& q) {
-  const std::size_t stages = q.budget.middle.stages.size();
-  out.total_process_bytes = *out.peak.process_bytes * q.options.gpus();
-  if (stages == 1) return;
-  out.worst_rank = q.budget.middle.tightest;
-  out.total_process_bytes = 0;
-  for (std::size_t i = 0; i < stages; ++i) {
-    out.ranks.push_back(rank_of(q, i));
-    *out.total_process_bytes += *out.ranks.back().peak.process_bytes * out.ranks.back().count;
-  }
 }
 
 void add_fit(Prediction& out, const SglangQuestion& q) {
@@ -274,11 +231,7 @@ std::vector<Message> assumptions_of(const SglangQuestion& q) {
   if (o.copies() > 1) out.push_back({Text::assume_sglang_copies, {{"copies", o.copies()}}});
   if (o.attention_copies() > 1)
     out.push_back({Text::assume_sglang_attention_copies, {{"copies", o.attention_copies()}}});
-  if (q.quantisation != nullptr) {
-    const bool padded = engines::serving::has_mxfp4_experts(q.architecture, q.quantisation);
-    out.push_back(
-        {padded ? Text::assume_vllm_stored_padded : Text::assume_vllm_stored, {{"format", q.quantisation->name}}});
-  }
+  if (q.quantisation != nullptr) out.push_back(stored_as(q.architecture, *q.quantisation));
   if (o.draft_layers() > 0) out.push_back({Text::assume_sglang_draft, {}});
   if (o.kt_num_gpu_experts) out.push_back({Text::assume_sglang_experts, {{"count", *o.kt_num_gpu_experts}}});
   if (o.cpu_offload_bytes > 0)
@@ -291,13 +244,14 @@ std::vector<Message> assumptions_of(const SglangQuestion& q) {
 Prediction sglang_report(const SglangQuestion& q) {
   Prediction out;
   out.command = "serve";
-  out.model = model_facts(q);
-  out.device = device_facts(q);
+  out.model = served_model(q.architecture, q.options.dtype);
+  out.device = served_device(q.gpu, q.options.gpus());
   const std::size_t at = q.budget.middle.tightest;
   out.peak.process_bytes = q.budget.middle.process_bytes(at);
   out.peak.process_range = process_range(q.budget, at);
   add_parts(out.peak, out.components, q, at);
-  add_ranks(out, q);
+  add_stages(out, q.budget.middle.stages.size(), q.budget.middle.tightest, q.options.gpus(),
+             [&](std::size_t stage) { return rank_of(q, stage); });
   add_fit(out, q);
   out.serve = serve_facts(q);
   out.startup = startup_of(q);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/vllm/words.h"
+#include "report/serving_parts.h"
 #include "report/vllm_why.h"
 
 namespace ullage::report {
@@ -26,28 +27,6 @@ Text text_of(Outcome outcome) {
     case Outcome::graphs_overflow: return Text::outcome_graphs_overflow;
   }
   return Text::outcome_no_room;
-}
-
-ModelFacts model_facts(const VllmQuestion& q) {
-  ModelFacts out;
-  out.name = q.architecture.name;
-  out.family = q.architecture.family;
-  out.parameters = model::parameter_count(q.architecture);
-  out.active_parameters = model::active_parameter_count(q.architecture);
-  out.parameter_bytes = out.parameters * size_of(q.options.dtype);
-  return out;
-}
-
-DeviceFacts device_facts(const VllmQuestion& q) {
-  DeviceFacts out;
-  out.count = q.options.gpus();
-  if (q.gpu == nullptr) return out;
-  out.name = q.gpu->id;
-  out.title = q.gpu->name;
-  out.memory_bytes = q.gpu->memory_bytes;
-  out.usable_bytes = q.gpu->usable_bytes;
-  out.usable_range = memory::Range{q.gpu->usable_range_bytes.low, q.gpu->usable_range_bytes.high};
-  return out;
 }
 
 std::vector<std::pair<Component, std::int64_t>> parts_of(const vllm::Settled& settled, std::size_t at) {
@@ -83,8 +62,6 @@ Level level_of(Component component) {
   return beside ? Level::process : Level::allocated;
 }
 
-memory::Range range_of(std::int64_t a, std::int64_t b) { return {std::min(a, b), std::max(a, b)}; }
-
 void add_parts(Peak& peak, std::vector<ComponentLine>& components, const VllmQuestion& q, std::size_t stage) {
   for (const auto& [component, bytes] : parts_of(q.budget.middle, stage)) {
     if (component == Component::fragmentation && bytes == 0) continue;
@@ -108,32 +85,12 @@ RankLine rank_of(const VllmQuestion& q, std::size_t stage) {
   vllm::Budget there = q.budget;  // so that the reasons speak of this stage
   there.middle.tightest = stage;
   const VllmQuestion asked{q.architecture, q.options, there, q.gpu, q.quantisation, q.workload, q.used_bytes};
-  const std::int64_t usable = q.gpu == nullptr ? 0 : q.gpu->usable_bytes - q.used_bytes;
   RankLine out;
-  out.name = fmt::format("pp{}", stage);
-  out.count = q.options.gpus() / static_cast<std::int64_t>(q.budget.middle.stages.size());
   add_parts(out.peak, out.components, asked, stage);
   out.peak.process_bytes = q.budget.middle.process_bytes(stage);
   out.peak.at = largest_batch();
-  if (q.gpu == nullptr) return out;
-  out.gpu = q.gpu->id;
-  out.usable_bytes = q.gpu->usable_bytes;
-  out.fit.fits = *out.peak.process_bytes <= usable;
-  out.fit.headroom_bytes = usable - *out.peak.process_bytes;
+  name_stage(out, stage, q.gpu, q.used_bytes);
   return out;
-}
-
-// The stages of a pipeline differ; all GPUs of one are equal.
-void add_ranks(Prediction& out, const VllmQuestion& q) {
-  const std::size_t stages = q.budget.middle.stages.size();
-  out.total_process_bytes = *out.peak.process_bytes * q.options.gpus();
-  if (stages == 1) return;
-  out.worst_rank = q.budget.middle.tightest;
-  out.total_process_bytes = 0;
-  for (std::size_t i = 0; i < stages; ++i) {
-    out.ranks.push_back(rank_of(q, i));
-    *out.total_process_bytes += *out.ranks.back().peak.process_bytes * out.ranks.back().count;
-  }
 }
 
 void add_fit(Prediction& out, const VllmQuestion& q) {
@@ -264,11 +221,7 @@ std::vector<Message> assumptions_of(const VllmQuestion& q) {
   else if (!q.options.enforce_eager) out.push_back({Text::assume_vllm_graphs_beside, {}});
   if (q.options.data_parallel_size > 1)
     out.push_back({Text::assume_vllm_copies, {{"copies", q.options.data_parallel_size}}});
-  if (q.quantisation != nullptr) {
-    const bool padded = vllm::has_mxfp4_experts(q.architecture, q.quantisation);
-    out.push_back(
-        {padded ? Text::assume_vllm_stored_padded : Text::assume_vllm_stored, {{"format", q.quantisation->name}}});
-  }
+  if (q.quantisation != nullptr) out.push_back(stored_as(q.architecture, *q.quantisation));
   if (q.options.draft_layers > 0) out.push_back({Text::assume_vllm_draft, {}});
   if (q.options.cpu_offload_bytes > 0)
     out.push_back({Text::assume_vllm_offload, {{"bytes", Bytes{q.budget.tightest().weights.offloaded_bytes}}}});
@@ -280,10 +233,11 @@ std::vector<Message> assumptions_of(const VllmQuestion& q) {
 Prediction vllm_report(const VllmQuestion& q) {
   Prediction out;
   out.command = "serve";
-  out.model = model_facts(q);
-  out.device = device_facts(q);
+  out.model = served_model(q.architecture, q.options.dtype);
+  out.device = served_device(q.gpu, q.options.gpus());
   add_memory(out, q);
-  add_ranks(out, q);
+  add_stages(out, q.budget.middle.stages.size(), q.budget.middle.tightest, q.options.gpus(),
+             [&](std::size_t stage) { return rank_of(q, stage); });
   add_fit(out, q);
   out.serve = serve_facts(q);
   out.startup = startup_of(q);
