@@ -7,20 +7,16 @@
 
 #include "base/json.h"
 #include "cli/captured_run.h"
+#include "cli/json_answer.h"
 
 namespace ullage {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::answer;
 using testing::run;
 
 const std::string kData = std::string(ULLAGE_TEST_DATA) + "/checkpoints/";
-
-Json answer(const std::string& line) {
-  const auto json = parse_json(run(line + " --json").out, "answer");
-  EXPECT_TRUE(json) << run(line + " --json").err;
-  return json ? *json : Json::object();
-}
 
 // A Llama of one layer, its configuration and its weights in one or two files.
 class Folder : public ::testing::Test {

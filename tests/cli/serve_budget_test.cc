@@ -6,18 +6,13 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "cli/captured_run.h"
+#include "cli/json_answer.h"
 
 namespace ullage {
 namespace {
 
+using testing::answer;
 using testing::run;
-
-Json answer(const std::string& line) {
-  const testing::Captured captured = run(line + " --json");
-  const auto json = parse_json(captured.out, "answer");
-  EXPECT_TRUE(json) << line << ": " << captured.err;
-  return json ? *json : Json::object();
-}
 
 TEST(ServeBudget, AddsUp) {
   for (const char* line : {"serve meta-llama/Llama-3.1-8B --engine tensorrt-llm --gpu h100",

@@ -3,17 +3,13 @@
 
 #include "base/json.h"
 #include "cli/captured_run.h"
+#include "cli/json_answer.h"
 
 namespace ullage {
 namespace {
 
+using testing::answer;
 using testing::run;
-
-Json answer(const std::string& line) {
-  const auto json = parse_json(run(line + " --json").out, "answer");
-  EXPECT_TRUE(json) << run(line + " --json").err;
-  return json ? *json : Json::object();
-}
 
 double line_of(const Json& document, std::string_view name) {
   for (const Json& line : document["lines"]) {

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "data/engines_sglang.h"
+#include "engines/outlined_model.h"
 #include "engines/sglang/options.h"
 #include "hardware/catalogue.h"
 #include "model/catalogue.h"
@@ -14,19 +15,8 @@
 namespace ullage::engines::sglang {
 namespace {
 
-struct Built {
-  Json config;
-  model::Architecture architecture;
-};
-
-Built built(std::string_view name) {
-  const auto entry = model::find_model(name);
-  EXPECT_TRUE(entry) << name;
-  if (!entry) return {};
-  auto architecture = model::build_outline(entry->config, entry->name);
-  EXPECT_TRUE(architecture) << name;
-  return {entry->config, architecture.value_or(model::Architecture{})};
-}
+using ullage::testing::outlined;
+using ullage::testing::OutlinedModel;
 
 hardware::Gpu card_of(std::int64_t mib, std::string architecture = "") {
   hardware::Gpu out;
@@ -221,7 +211,7 @@ constexpr Share kShares[] = {
 };
 
 TEST(SglangFraction, IsWhatTheReleaseTakesForTheCard) {
-  const Built llama = built("meta-llama/Llama-3.1-8B-Instruct");
+  const OutlinedModel llama = outlined("meta-llama/Llama-3.1-8B-Instruct");
   for (const Share& row : kShares) {
     const hardware::Gpu card = card_of(row.mib);
     Flags flags;
@@ -236,7 +226,7 @@ TEST(SglangFraction, IsWhatTheReleaseTakesForTheCard) {
 // Drafting takes 2 GiB more, 4 from 0.5.10 on; attention in eight copies 3 MiB for each of 512 x 8 and half as much
 // again above 300: 14,848 + 18,432 = 33,280 MiB of 81,559.
 TEST(SglangFraction, LeavesMoreToDraftsAndCopies) {
-  const Built model = built("deepseek-ai/DeepSeek-V3");
+  const OutlinedModel model = outlined("deepseek-ai/DeepSeek-V3");
   const hardware::Gpu card = card_of(kH100);
   Flags flags;
   flags.engine_version = "0.5.8";
@@ -260,7 +250,7 @@ TEST(SglangFraction, LeavesMoreToDraftsAndCopies) {
 // 0.88 x 0.95 in March 2025, as https://github.com/sgl-project/sglang/pull/4826 shows; later by the size of the tower:
 // 27 layers 1,152 wide are 1.42 of the one that counts, so that 0.95 x (1 - 0.1 x 0.424) is left.
 TEST(SglangFraction, LeavesMoreToModelsThatSee) {
-  const Built seeing = built("google/gemma-3-4b-it");
+  const OutlinedModel seeing = outlined("google/gemma-3-4b-it");
   const hardware::Gpu card = card_of(kH100);
   Flags flags;
   flags.engine_version = "0.4.4";
@@ -274,7 +264,7 @@ TEST(SglangFraction, LeavesMoreToModelsThatSee) {
 }
 
 TEST(SglangResolve, RefusesWhatSglangRefuses) {
-  const Built llama = built("meta-llama/Llama-3.1-8B-Instruct");
+  const OutlinedModel llama = outlined("meta-llama/Llama-3.1-8B-Instruct");
   const auto refused = [&](const Flags& flags) {
     const auto out = resolve(flags, {llama.architecture, llama.config, nullptr});
     return out ? std::string() : out.error().where;
@@ -321,7 +311,7 @@ TEST(SglangResolve, RefusesWhatSglangRefuses) {
 }
 
 TEST(SglangResolve, PagesFollowTheKernels) {
-  const Built model = built("deepseek-ai/DeepSeek-V3");
+  const OutlinedModel model = outlined("deepseek-ai/DeepSeek-V3");
   Flags flags;
   flags.attention_backend = "flashmla";
   EXPECT_EQ(resolve(flags, {model.architecture, model.config, nullptr})->options.page_size, 64);
@@ -329,7 +319,7 @@ TEST(SglangResolve, PagesFollowTheKernels) {
   EXPECT_EQ(resolve(flags, {model.architecture, model.config, nullptr})->options.page_size, 128);
   flags.attention_backend = "fa3";
   EXPECT_EQ(resolve(flags, {model.architecture, model.config, nullptr})->options.page_size, 1);
-  const Built sparse = built("deepseek-ai/DeepSeek-V3.2");
+  const OutlinedModel sparse = outlined("deepseek-ai/DeepSeek-V3.2");
   EXPECT_EQ(resolve({}, {sparse.architecture, sparse.config, nullptr})->options.page_size, 64);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "engines/outlined_model.h"
 #include "engines/sglang/budget.h"
 #include "engines/sglang/graphs.h"
 #include "engines/sglang/words.h"
@@ -15,19 +16,8 @@
 namespace ullage::engines::sglang {
 namespace {
 
-struct Built {
-  Json config;
-  model::Architecture architecture;
-};
-
-Built built(std::string_view name) {
-  const auto entry = model::find_model(name);
-  EXPECT_TRUE(entry) << name;
-  if (!entry) return {};
-  auto architecture = model::build_outline(entry->config, entry->name);
-  EXPECT_TRUE(architecture) << name;
-  return {entry->config, architecture.value_or(model::Architecture{})};
-}
+using ullage::testing::outlined;
+using ullage::testing::OutlinedModel;
 
 std::int64_t in_bytes(double gib) { return static_cast<std::int64_t>(gib * static_cast<double>(kGiB)); }
 double in_gib(std::int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); }
@@ -72,7 +62,7 @@ class SglangPool : public ::testing::TestWithParam<Log> {};
 
 TEST_P(SglangPool, HoldsWhatTheLogSays) {
   const Log& log = GetParam();
-  const Built model = built(log.model);
+  const OutlinedModel model = outlined(log.model);
   Options options = options_of(log.version, log.tp);
   options.page_size = log.page;
   const std::int64_t towers = model.architecture.encoder_layers;
@@ -96,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Logs, SglangPool, ::testing::ValuesIn(kLogs));
 // of 128, 39 with windows of two heads, on each of four ranks. Before, as if all 48 layers were like the first, and the
 // 39 once more: 48 x 640 + 39 x 1,280 = 80,640 bytes; after, 9 x 640 + 0.8 x 39 x 1,280 = 45,696.
 TEST(SglangWindows, AreSplitAsTheReleaseDoes) {
-  const Built model = built("XiaomiMiMo/MiMo-V2-Flash");
+  const OutlinedModel model = outlined("XiaomiMiMo/MiMo-V2-Flash");
   Options options = options_of({0, 5, 8}, 4);
   options.window_pool = true;
   options.page_size = 64;
@@ -123,7 +113,7 @@ TEST(SglangWindows, AreSplitAsTheReleaseDoes) {
 // https://github.com/vllm-project/vllm/issues/21348: "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB", 94 layers of
 // one head of 128 on each of four ranks.
 TEST(SglangSizes, AreThoseThatLogsPrint) {
-  const Built model = built("Qwen/Qwen3-235B-A22B-FP8");
+  const OutlinedModel model = outlined("Qwen/Qwen3-235B-A22B-FP8");
   const Options options = options_of({0, 4, 9}, 4);
   const auto plan = plan_pools(model.architecture, options, 0, 94);
   ASSERT_TRUE(plan);
@@ -134,7 +124,7 @@ TEST(SglangSizes, AreThoseThatLogsPrint) {
 
 // The same log's whole start: four H100 with 0.93 of what is free. Nothing of it went into a rule.
 TEST(SglangStart, HoldsTheTokensOfFourH100) {
-  const Built model = built("Qwen/Qwen3-235B-A22B-FP8");
+  const OutlinedModel model = outlined("Qwen/Qwen3-235B-A22B-FP8");
   Flags flags;
   flags.engine_version = "0.4.9";
   flags.tp = 4;
@@ -154,7 +144,7 @@ TEST(SglangStart, HoldsTheTokensOfFourH100) {
 // https://github.com/sgl-project/sglang/pull/11716: eight H200, 2,795,207 tokens of 80 layers of one head of 128 (30
 // files of weights), 52 graphs. What its context takes is a rule made of the same log.
 TEST(SglangStart, HoldsTheTokensOfEightH200) {
-  const Built model = built("meta-llama/Llama-3.1-70B-Instruct");
+  const OutlinedModel model = outlined("meta-llama/Llama-3.1-70B-Instruct");
   Flags flags;
   flags.engine_version = "0.5.3";
   flags.tp = 8;
@@ -173,18 +163,18 @@ TEST(SglangStart, HoldsTheTokensOfEightH200) {
 // it: 61 x (1,152 + 132) = 78,324; in eight bits 61 x (512 + 16 + 128 + 132), of which the pool counts 576 + 132.
 TEST(SglangLatent, IsNotCutByRanks) {
   for (const std::int64_t tp : {1, 8}) {
-    const auto v3 = plan_pools(built("deepseek-ai/DeepSeek-V3").architecture, options_of(kNewest, tp), 0, 61);
+    const auto v3 = plan_pools(outlined("deepseek-ai/DeepSeek-V3").architecture, options_of(kNewest, tp), 0, 61);
     ASSERT_TRUE(v3) << to_string(v3.error());
     EXPECT_EQ(v3->bytes_per_token(), 70272);
     EXPECT_TRUE(v3->latent);
     EXPECT_EQ(v3->full.front().values, 0);
   }
   Options options = options_of(kNewest, 8);
-  const auto v32 = plan_pools(built("deepseek-ai/DeepSeek-V3.2").architecture, options, 0, 61);
+  const auto v32 = plan_pools(outlined("deepseek-ai/DeepSeek-V3.2").architecture, options, 0, 61);
   ASSERT_TRUE(v32) << to_string(v32.error());
   EXPECT_EQ(v32->bytes_per_token(), 78324);
   options.kv_cache_dtype = model::parse_cache_type("fp8").value();
-  const auto eight = plan_pools(built("deepseek-ai/DeepSeek-V3.2").architecture, options, 0, 61);
+  const auto eight = plan_pools(outlined("deepseek-ai/DeepSeek-V3.2").architecture, options, 0, 61);
   EXPECT_EQ(eight->bytes_per_token(), 61 * (512 + 16 + 128 + 132));
   EXPECT_EQ(eight->full.front().counted, 576 + 132);
 }
@@ -192,7 +182,7 @@ TEST(SglangLatent, IsNotCutByRanks) {
 // Qwen3-Next: 36 layers of 32 heads of 128 x 128 in fp32 and three inputs of 2 x 2,048 + 4,096 channels in bf16, over
 // four ranks; 0.9 / 1.9 of what is left is for states, three of which a request may have.
 TEST(SglangStates, HaveTheirShare) {
-  const Built model = built("Qwen/Qwen3-Next-80B-A3B-Instruct");
+  const OutlinedModel model = outlined("Qwen/Qwen3-Next-80B-A3B-Instruct");
   Options options = options_of(kNewest, 4);
   options.context_length = 262144;
   const auto plan = plan_pools(model.architecture, options, 0, 48);
@@ -215,7 +205,7 @@ TEST(SglangStates, HaveTheirShare) {
 // 91,749 / 40,960 x 512 = 1,146 requests are fewer than the least, and 1,707,904 / 40,960 x 512 = 21,348 more than the
 // most; the logs above print 4,096 for the latter.
 TEST(SglangRequests, AreBoundedBothWays) {
-  const Built model = built("Qwen/Qwen3-8B");
+  const OutlinedModel model = outlined("Qwen/Qwen3-8B");
   const Options options = options_of(kNewest, 1);
   const auto plan = plan_pools(model.architecture, options, 0, 36);
   ASSERT_TRUE(plan);
@@ -263,7 +253,7 @@ TEST(SglangStages, GiveWhatDoesNotDivideToTheLast) {
 
 // Under data-parallel attention, heads and the embedding are cut by its ranks alone, feed-forward parts by all.
 TEST(SglangWeights, AreCutByTheRanksThatShareThem) {
-  const Built model = built("Qwen/Qwen3-30B-A3B");
+  const OutlinedModel model = outlined("Qwen/Qwen3-30B-A3B");
   Options whole = options_of(kNewest, 8);
   Options copies = whole;
   copies.dp = 8;
@@ -293,7 +283,7 @@ TEST(SglangWeights, AreCutByTheRanksThatShareThem) {
 // https://github.com/kvcache-ai/ktransformers/issues/1804: 13.06 GiB of DeepSeek V3 in eight bits on each of two ranks,
 // two experts of a layer on the GPU. By hand: 61 layers x 512 x 64 heads x (128 + 128) x 2 bytes are kept once more.
 TEST(SglangWeights, KeepLatentAttentionsMatricesTwice) {
-  const Built model = built("deepseek-ai/DeepSeek-V3");
+  const OutlinedModel model = outlined("deepseek-ai/DeepSeek-V3");
   const auto quantisation = model::read_quantisation(JsonObject(model.config["quantization_config"], "config"));
   ASSERT_TRUE(quantisation);
   Options options = options_of(kNewest, 2);
@@ -305,7 +295,7 @@ TEST(SglangWeights, KeepLatentAttentionsMatricesTwice) {
 }
 
 TEST(SglangStart, SaysWhatSglangSays) {
-  const Built model = built("meta-llama/Llama-3.1-8B-Instruct");
+  const OutlinedModel model = outlined("meta-llama/Llama-3.1-8B-Instruct");
   const auto card = hardware::find_gpu("rtx-4090").value();
   Flags flags;
   flags.mem_fraction_static = 0.5;
@@ -341,7 +331,7 @@ TEST(SglangStart, SaysWhatSglangSays) {
 }
 
 TEST(SglangStart, WithoutACardHoldsOneRequest) {
-  const Built model = built("meta-llama/Llama-3.1-8B-Instruct");
+  const OutlinedModel model = outlined("meta-llama/Llama-3.1-8B-Instruct");
   Flags flags;
   flags.context_length = 8192;
   const auto resolved = resolve(flags, {model.architecture, model.config, nullptr});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
+#include "engines/outlined_model.h"
 #include "engines/vllm/budget.h"
 #include "engines/vllm/checks.h"
 #include "hardware/catalogue.h"
@@ -11,25 +12,12 @@
 namespace ullage::engines::vllm {
 namespace {
 
-struct Known {
-  Json config;
-  model::Architecture architecture;
-};
-
-Known known(std::string_view name, Json more = Json::object()) {
-  const auto entry = model::find_model(name);
-  EXPECT_TRUE(entry) << name;
-  if (!entry) return {};
-  Json config = entry->config;
-  config.update(more);
-  auto architecture = model::build_outline(config, entry->name);
-  EXPECT_TRUE(architecture) << name;
-  return {config, architecture.value_or(model::Architecture{})};
-}
+using ullage::testing::outlined;
+using ullage::testing::OutlinedModel;
 
 constexpr const char* kLlama = "meta-llama/Llama-3.1-8B-Instruct";
 
-Expected<Resolved> resolved(const Flags& flags, const char* card, const Known& model) {
+Expected<Resolved> resolved(const Flags& flags, const char* card, const OutlinedModel& model) {
   const auto gpu = hardware::find_gpu(card);
   EXPECT_TRUE(gpu);
   return resolve(flags, {model.architecture, model.config, gpu ? &*gpu : nullptr});
@@ -39,7 +27,7 @@ model::Quantisation fp8_in_blocks() { return model::quantisation_named("fp8-bloc
 
 // Threads of those who met it: 768 / 4 = 192 (Qwen3 30B A3B FP8) and 1536 / 8 = 192 (MiniMax M2, Qwen3 235B).
 TEST(Blocks, MustBeWholeOnEveryRank) {
-  const Known model = known("Qwen/Qwen3-30B-A3B");
+  const OutlinedModel model = outlined("Qwen/Qwen3-30B-A3B");
   Options options;
   options.tensor_parallel_size = 2;
   EXPECT_TRUE(check_blocks(model.architecture, options, fp8_in_blocks()));
@@ -61,7 +49,7 @@ TEST(Blocks, MustBeWholeOnEveryRank) {
 
 // By hand: 14336 / 8 = 1792 = 14 x 128; a head of 128 on each rank; at 64 ranks a query head of 64 is half a block.
 TEST(Blocks, OfADenseModel) {
-  const Known model = known(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Options options;
   for (const std::int64_t ranks : {1, 2, 4, 8, 16}) {
     options.tensor_parallel_size = ranks;
@@ -73,19 +61,19 @@ TEST(Blocks, OfADenseModel) {
 // vllm/config/model.py: yarn counts from the length before stretching, others from what the file says; llama3 and
 // longrope are in it already.
 TEST(Length, IsStretchedAsTheConfigurationSays) {
-  const Known llama = known(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   EXPECT_EQ(derived_length(llama.architecture, llama.config), 131072);
-  const Known yarn =
-      known("Qwen/Qwen2.5-7B-Instruct",
-            {{"max_position_embeddings", 32768},
-             {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}}}});
+  const OutlinedModel yarn =
+      outlined("Qwen/Qwen2.5-7B-Instruct",
+               {{"max_position_embeddings", 32768},
+                {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}}}});
   EXPECT_EQ(derived_length(yarn.architecture, yarn.config), 131072);
-  const Known lite = known("deepseek-ai/DeepSeek-V2-Lite");
+  const OutlinedModel lite = outlined("deepseek-ai/DeepSeek-V2-Lite");
   EXPECT_EQ(derived_length(lite.architecture, lite.config), 163840);
 }
 
 TEST(Length, BeyondTheModelsOwnIsRefused) {
-  const Known model = known(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Flags flags;
   flags.max_model_len = 131073;
   const auto refused = resolved(flags, "h100", model);
@@ -106,17 +94,17 @@ TEST(Length, BeyondTheModelsOwnIsRefused) {
 TEST(Drafting, NeedsLayersThatDraft) {
   Flags flags;
   flags.speculative_config = R"({"method": "mtp", "num_speculative_tokens": 2})";
-  const auto refused = resolved(flags, "h100", known(kLlama));
+  const auto refused = resolved(flags, "h100", outlined(kLlama));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("Unsupported speculative method: 'mtp'"), std::string::npos);
-  EXPECT_TRUE(has_drafting_layers(known("Qwen/Qwen3.5-27B").config));
+  EXPECT_TRUE(has_drafting_layers(outlined("Qwen/Qwen3.5-27B").config));
   EXPECT_FALSE(has_drafting_layers({{"num_nextn_predict_layers", 0}}));
   EXPECT_TRUE(has_drafting_layers({{"num_nextn_predict_layers", 1}}));
 }
 
 // DeepSeek V2 Lite: 27 layers, 16 heads of 128 + 64; a latent vector of 512 + 64. In 16 bits, by hand.
 TEST(Latents, AreSpreadOutWhereTheyAreNotKept) {
-  const Known model = known("deepseek-ai/DeepSeek-V2-Lite");
+  const OutlinedModel model = outlined("deepseek-ai/DeepSeek-V2-Lite");
   const auto bytes = [&](const char* release, const char* off) {
     Flags flags;
     flags.engine_version = release;
@@ -134,7 +122,7 @@ TEST(Latents, AreSpreadOutWhereTheyAreNotKept) {
 }
 
 TEST(Release, BeforeTheRulesIsSaidSo) {
-  const Known model = known(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Flags flags;
   flags.engine_version = "0.1.7";
   const auto refused = resolved(flags, "a100", model);
@@ -148,8 +136,8 @@ TEST(Release, BeforeTheRulesIsSaidSo) {
 
 // vllm/engine/arg_utils.py (_is_v1_supported_oracle) of 0.8 to 0.10.
 TEST(FirstEngine, RunsWhatTheOtherDoesNotKnow) {
-  const Known llama = known(kLlama);
-  const Known sees = known("meta-llama/Llama-3.2-11B-Vision-Instruct");
+  const OutlinedModel llama = outlined(kLlama);
+  const OutlinedModel sees = outlined("meta-llama/Llama-3.2-11B-Vision-Instruct");
   const auto h100 = hardware::find_gpu("h100").value();
   const auto t4 = hardware::find_gpu("t4").value();
   EXPECT_EQ(first_engine({0, 7, 3}, llama.architecture, &h100, false), FirstEngine::by_release);
@@ -182,13 +170,13 @@ TEST(CaptureSizes, AreReadStrictly) {
 TEST(Adapters, DoNothingUntilTheyAreEnabled) {
   Flags flags;
   flags.max_loras = 4;
-  const auto idle = resolved(flags, "h100", known(kLlama));
+  const auto idle = resolved(flags, "h100", outlined(kLlama));
   ASSERT_TRUE(idle);
   ASSERT_EQ(idle->idle_flags.size(), 1U);
   EXPECT_EQ(idle->idle_flags.front().first, "--max-loras");
   EXPECT_EQ(idle->options.lora.slots, 0);
   flags.enable_lora = true;
-  EXPECT_TRUE(resolved(flags, "h100", known(kLlama))->idle_flags.empty());
+  EXPECT_TRUE(resolved(flags, "h100", outlined(kLlama))->idle_flags.empty());
 }
 
 double gib_of(std::int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); }
@@ -197,7 +185,7 @@ double gib_of(std::int64_t bytes) { return static_cast<double>(bytes) / static_c
 // + 8 heads of 256 with their output and a feed-forward of 14336, an eighth of each, an eighth of 256,000 rows, in 16
 // bits, and a table of 8192 x 256 in every layer.
 TEST(Weights, HaveATableInEveryLayerOfTheFirstGemmas) {
-  const Known model = known("google/gemma-2-9b-it");
+  const OutlinedModel model = outlined("google/gemma-2-9b-it");
   Flags flags;
   flags.engine_version = "0.5.4";
   flags.tensor_parallel_size = 8;
@@ -211,7 +199,7 @@ TEST(Weights, HaveATableInEveryLayerOfTheFirstGemmas) {
 // https://github.com/vllm-project/vllm/pull/10909 prints 18.49 GiB for each of two ranks in fp32. A rank has the one
 // group of B and C whole: 128 rows more than half of them, of 4096 columns, 4 taps and a bias.
 TEST(Weights, CopyGroupsThatRanksShare) {
-  const Known model = known("ibm-ai-platform/Bamba-9B-v1");
+  const OutlinedModel model = outlined("ibm-ai-platform/Bamba-9B-v1");
   Flags flags;
   flags.engine_version = "0.6.4";
   flags.dtype = "float32";
@@ -235,7 +223,7 @@ TEST(Weights, CopyGroupsThatRanksShare) {
 // https://github.com/llm-d-incubation/llm-d-planner/pull/205: gpt-oss 20B at 0.95 of an H100 runs out of memory when
 // its sampler warms up; at 0.9 on two of them it starts.
 TEST(Start, RunsOutWhereExpertsLeavePieces) {
-  const Known model = known("openai/gpt-oss-20b");
+  const OutlinedModel model = outlined("openai/gpt-oss-20b");
   const auto quantisation = model::read_quantisation(JsonObject(model.config["quantization_config"], "config"));
   ASSERT_TRUE(quantisation);
   auto card = hardware::find_gpu("h100-sxm-80gb").value();
@@ -259,7 +247,7 @@ TEST(Start, RunsOutWhereExpertsLeavePieces) {
 // https://github.com/vllm-project/vllm/issues/7553: four RTX 4090 hold 23,859 MiB each once Yi 1.5 34B has started with
 // V0, which runs nothing behind its graphs: what the profile run reached is free again.
 TEST(Start, OfTheFirstEngineRunsNothingBehindItsGraphs) {
-  const Known model = known("01-ai/Yi-1.5-34B-Chat");
+  const OutlinedModel model = outlined("01-ai/Yi-1.5-34B-Chat");
   const auto card = hardware::find_gpu("rtx-4090").value();
   Flags flags;
   flags.engine_version = "0.5.4";
@@ -275,7 +263,7 @@ TEST(Start, OfTheFirstEngineRunsNothingBehindItsGraphs) {
 
 // A refusal lacks memory, even where the card has some left.
 TEST(Start, SaysWhatARefusalLacks) {
-  const Known model = known(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   const auto card = hardware::find_gpu("rtx-3090").value();
   Flags flags;
   flags.engine_version = "0.19.0";

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
+#include "engines/outlined_model.h"
 #include "engines/vllm/budget.h"
 #include "engines/vllm/words.h"
 #include "hardware/catalogue.h"
@@ -11,23 +12,12 @@
 namespace ullage::engines::vllm {
 namespace {
 
-struct Built {
-  Json config;
-  model::Architecture architecture;
-};
-
-Built built(std::string_view name) {
-  const auto entry = model::find_model(name);
-  EXPECT_TRUE(entry) << name;
-  if (!entry) return {};
-  auto architecture = model::build_outline(entry->config, entry->name);
-  EXPECT_TRUE(architecture) << name;
-  return {entry->config, architecture.value_or(model::Architecture{})};
-}
+using ullage::testing::outlined;
+using ullage::testing::OutlinedModel;
 
 constexpr const char* kLlama = "meta-llama/Llama-3.1-8B-Instruct";
 
-Expected<Resolved> resolved(const Flags& flags, const char* card, const Built& model) {
+Expected<Resolved> resolved(const Flags& flags, const char* card, const OutlinedModel& model) {
   const auto gpu = hardware::find_gpu(card);
   EXPECT_TRUE(gpu);
   return resolve(flags, {model.architecture, model.config, gpu ? &*gpu : nullptr});
@@ -46,7 +36,7 @@ TEST(Defaults, AreThoseOfTheReleaseAndTheCard) {
       {"0.19.0", "h100-sxm-80gb", 0.9, 1024, 8192}, {"0.19.0", "a100-sxm-80gb", 0.9, 256, 2048},
       {"0.19.0", "rtx-4090", 0.9, 256, 2048},       {"0.23.1", "h100-sxm-80gb", 0.92, 1024, 8192},
   };
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   for (const auto& row : rows) {
     Flags flags;
     flags.engine_version = row.version;
@@ -63,7 +53,7 @@ TEST(Defaults, AreThoseOfTheReleaseAndTheCard) {
 
 // https://github.com/vllm-project/vllm/issues/10517: whole prompts up to 32,768 tokens, chunks behind.
 TEST(Defaults, PutWholePromptsInBeforeChunksWereTheRule) {
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   Flags flags;
   flags.engine_version = "0.6.4";
   flags.max_model_len = 29000;
@@ -76,7 +66,7 @@ TEST(Defaults, PutWholePromptsInBeforeChunksWereTheRule) {
 
 // The same thread: 20,000 tokens start, 29,000 do not, 35,000 and 45,000 do, since the profile run shrinks to a chunk.
 TEST(Start, IsOddWhereChunksSetIn) {
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   auto card = hardware::find_gpu("rtx-3090");
   ASSERT_TRUE(card);
   hardware::set_usable(*card, static_cast<std::int64_t>(23.58 * static_cast<double>(kGiB)));
@@ -94,7 +84,7 @@ TEST(Start, IsOddWhereChunksSetIn) {
 }
 
 TEST(Defaults, TakeHalfPrecisionThatTheCardHas) {
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   EXPECT_EQ(resolved({}, "t4", llama)->options.dtype, DType::f16);
   Flags flags;
   flags.dtype = "bfloat16";
@@ -104,7 +94,7 @@ TEST(Defaults, TakeHalfPrecisionThatTheCardHas) {
 }
 
 TEST(Resolve, RefusesWhatVllmRefuses) {
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   Flags flags;
   flags.tensor_parallel_size = 3;
   EXPECT_EQ(resolved(flags, "h100", llama).error().where, "--tensor-parallel-size");
@@ -133,7 +123,7 @@ TEST(Resolve, RefusesWhatVllmRefuses) {
 
 // Sequences are shared out over copies of heads: eight heads on 16 GPUs are there twice.
 TEST(Resolve, SharesSequencesOutOverCopiesOfHeads) {
-  const Built llama = built(kLlama);
+  const OutlinedModel llama = outlined(kLlama);
   Flags flags;
   flags.tensor_parallel_size = 8;
   flags.decode_context_parallel_size = 8;
@@ -152,7 +142,7 @@ TEST(Resolve, ReadsLists) {
   flags.cudagraph_capture_sizes = "[1, 2,4]";
   flags.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 4})";
   flags.env = {{"VLLM_USE_FLASHINFER_SAMPLER", "1"}, {"HF_TOKEN", "x"}};
-  const auto out = resolved(flags, "h100", built(kLlama));
+  const auto out = resolved(flags, "h100", outlined(kLlama));
   ASSERT_TRUE(out);
   EXPECT_EQ(captured_graphs(out->options), 2 * 3);
   EXPECT_EQ(out->options.speculative_tokens, 4);
@@ -162,9 +152,9 @@ TEST(Resolve, ReadsLists) {
 }
 
 TEST(Resolve, KnowsWhatSees) {
-  const Built seeing = built("google/gemma-3-4b-it");
+  const OutlinedModel seeing = outlined("google/gemma-3-4b-it");
   EXPECT_TRUE(resolved({}, "h100", seeing)->options.encodes_images);
-  EXPECT_FALSE(resolved({}, "h100", built(kLlama))->options.encodes_images);
+  EXPECT_FALSE(resolved({}, "h100", outlined(kLlama))->options.encodes_images);
   Flags flags;
   flags.limit_mm_per_prompt = R"({"image": 0, "video": 0})";
   EXPECT_FALSE(resolved(flags, "h100", seeing)->options.encodes_images);
@@ -175,7 +165,7 @@ TEST(Resolve, KnowsWhatSees) {
 // "Model loading took" of experts in MXFP4 padded for Marlin's kernels:
 // https://github.com/vllm-project/vllm/issues/23278
 TEST(Weights, ArePaddedWhereExpertsAreInMxfp4) {
-  const Built model = built("openai/gpt-oss-120b");
+  const OutlinedModel model = outlined("openai/gpt-oss-120b");
   const auto quantisation = model::read_quantisation(JsonObject(model.config["quantization_config"], "config"));
   ASSERT_TRUE(quantisation) << to_string(quantisation.error());
   const auto out = resolved({}, "h100", model);
@@ -196,7 +186,7 @@ struct LoggedWeights {
 };
 
 void expect_logged(const LoggedWeights& row, double within) {
-  const Built model = built(row.model);
+  const OutlinedModel model = outlined(row.model);
   Flags flags;
   flags.engine_version = "0.19.0";
   flags.dtype = row.dtype;
@@ -246,7 +236,7 @@ TEST(Weights, AreThoseOfLogsWhereTheyAreQuantisedOrStretched) {
 // A plain way of storing is the same as none, whole or cut.
 TEST(Weights, DoNotDependOnTheWayTheyAreCounted) {
   for (const char* name : {"meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V2-Lite"}) {
-    const Built model = built(name);
+    const OutlinedModel model = outlined(name);
     const auto plain = model::quantisation_named("bf16");
     ASSERT_TRUE(plain);
     for (const bool experts : {false, true}) {
@@ -265,7 +255,7 @@ TEST(Weights, DoNotDependOnTheWayTheyAreCounted) {
 
 // By hand: rank 16 for one adapter in bf16, of Llama 3.1 8B's seven matrices a layer, (in + out) x 16 x 2 bytes.
 TEST(Weights, CountPlacesForAdapters) {
-  const Built model = built(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Options options;
   options.lora = {1, 16};
   const std::int64_t widths =
@@ -275,7 +265,7 @@ TEST(Weights, CountPlacesForAdapters) {
 }
 
 TEST(Start, SaysWhatVllmSays) {
-  const Built model = built(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   auto card = hardware::find_gpu("rtx-3090");
   ASSERT_TRUE(card);
   Flags flags;
@@ -304,7 +294,7 @@ TEST(Start, SaysWhatVllmSays) {
 
 // https://github.com/vllm-project/vllm/issues/49064: 161 blocks for the states of 256 sequences.
 TEST(Start, CountsBlocksForStates) {
-  const Built model = built("Qwen/Qwen3.5-27B");
+  const OutlinedModel model = outlined("Qwen/Qwen3.5-27B");
   Flags flags;
   flags.engine_version = "0.23.1";
   flags.tensor_parallel_size = 2;
@@ -323,7 +313,7 @@ TEST(Start, CountsBlocksForStates) {
 
 // By hand: 1,000 + 24 tokens, the last of which is never put in, are 64 blocks of 16.
 TEST(Workload, IsLimitedByBlocksOrBySequences) {
-  const Built model = built(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Options options;
   options.kv_cache_dtype = model::cache_type(DType::bf16);
   options.max_model_len = 8192;
@@ -342,7 +332,7 @@ TEST(Workload, IsLimitedByBlocksOrBySequences) {
 // https://github.com/vllm-project/vllm/pull/10909: 34.78 GiB are left to the cache of a card of 79.15, with 18.49 of
 // weights and 1.96 beside PyTorch: V0 makes the states of all 256 sequences in the first forward pass.
 TEST(Start, TakesStatesOffWhereTheyLieBesideThePool) {
-  const Built model = built("ibm-ai-platform/Bamba-9B-v1");
+  const OutlinedModel model = outlined("ibm-ai-platform/Bamba-9B-v1");
   auto card = hardware::find_gpu("h100-sxm-80gb");
   ASSERT_TRUE(card);
   hardware::set_usable(*card, static_cast<std::int64_t>(79.15 * static_cast<double>(kGiB)));
@@ -361,7 +351,7 @@ TEST(Start, TakesStatesOffWhereTheyLieBesideThePool) {
 }
 
 TEST(Start, WithoutACardHoldsOneRequest) {
-  const Built model = built(kLlama);
+  const OutlinedModel model = outlined(kLlama);
   Flags flags;
   flags.max_model_len = 8192;
   const auto options = resolve(flags, {model.architecture, model.config, nullptr})->options;
