@@ -104,7 +104,10 @@ Expected<Launch> read_launch(std::span<const std::string> words, const ReadFile&
   if (!given) return tl::unexpected<Error>(given.error());
   if (auto added = add_files(out.engine, read_file, *given); !added) return tl::unexpected<Error>(added.error());
   Gathered gathered;
+  // A model named by its place comes before a file's. Source: docs.vllm.ai, serve arguments, configuration file.
+  const bool placed = !given->positionals.empty();
   for (const GivenFlag& flag : given->flags) {
+    if (placed && flag.flag.name == "--model" && !flag.from.empty()) continue;
     if (auto taken = take_flag(flag, gathered, out); !taken) return tl::unexpected<Error>(taken.error());
   }
   if (auto done = translate_gathered(gathered, out); !done) return tl::unexpected<Error>(done.error());

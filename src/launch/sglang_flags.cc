@@ -17,6 +17,8 @@ constexpr Flag kFlags[] = {
     {"--max-running-requests", Takes::value, Role::option, "--max-running-requests"},
     {"--max-total-tokens", Takes::value, Role::option, "--max-total-tokens"},
     {"--cuda-graph-max-bs", Takes::value, Role::option, "--cuda-graph-max-bs"},
+    {"--cuda-graph-bs", Takes::values, Role::uncounted, {}},
+    {"--piecewise-cuda-graph-tokens", Takes::values, Role::uncounted, {}},
     {"--kv-cache-dtype", Takes::value, Role::option, "--kv-cache-dtype"},
     {"--page-size", Takes::value, Role::option, "--page-size"},
     {"--enable-dp-attention", Takes::nothing, Role::option, "--enable-dp-attention"},
@@ -101,8 +103,8 @@ constexpr std::string_view kUncountedValues =
     "--max-lora-rank --lora-target-modules --max-loaded-loras --max-loras-per-batch --max-lora-chunk-size "
     "--speculative-draft-model-path --speculative-draft-model --speculative-draft-model-quantization "
     "--moe-a2a-backend --ep-num-redundant-experts --moe-dense-tp-size --mamba-ssm-dtype --kt-gpu-experts-ratio "
-    "--offload-group-size --offload-num-in-group --offload-prefetch-step --offload-mode --cuda-graph-bs "
-    "--torch-compile-max-bs --piecewise-cuda-graph-max-tokens --piecewise-cuda-graph-tokens --torchao-config "
+    "--offload-group-size --offload-num-in-group --offload-prefetch-step --offload-mode "
+    "--torch-compile-max-bs --piecewise-cuda-graph-max-tokens --torchao-config "
     "--disaggregation-mode --num-reserved-decode-tokens --ds-channel-config-path --ds-heavy-channel-num "
     "--ds-heavy-token-num --ds-heavy-channel-type --ds-sparse-decode-threshold --dllm-algorithm --sm-group-num "
     "--limit-mm-data-per-request";

@@ -97,7 +97,7 @@ constexpr std::string_view kIgnoredSwitches =
     "--enable-mixed-moe-lora-format --kv-cache-metrics --cudagraph-metrics --enable-layerwise-nvtx-tracing "
     "--enable-mfu-metrics --enable-logging-iteration-details --jit-monitor-verbose --enable-mm-processor-stats "
     "--disable-chunked-mm-input --scheduler-reserve-full-isl --async-scheduling --enable-flashinfer-autotune "
-    "--enable-bf16x3-router-gemm --enable-chunked-prefill --enable-reasoning --worker-use-ray --engine-use-ray "
+    "--enable-bf16x3-router-gemm --enable-reasoning --worker-use-ray --engine-use-ray "
     "--use-v2-block-manager --disable-mm-preprocessor-cache --disable-async-output-proc --calculate-kv-scales "
     "--speculative-disable-mqa-scorer --disable-logprobs-during-spec-decoding";
 
@@ -123,7 +123,7 @@ constexpr std::string_view kUncountedSwitches =
     "--enable-eplb --enable-dbo --enable-sleep-mode --enable-cumem-allocator --disable-custom-all-reduce "
     "--skip-mm-profiling --mm-encoder-only --enable-prompt-adapter --enable-lora-bias --dcp-q-replicate "
     "--use-replayssm --enable-tower-connector-lora --specialize-active-lora --enable-moe-shared-loras "
-    "--enable-multimodal-encoder-data-parallel";
+    "--enable-multimodal-encoder-data-parallel --enable-chunked-prefill";
 
 constexpr FlagTable kTable{
     kFlags, kIgnoredValues, kIgnoredSwitches, kIgnoredLists, kUncountedValues, kUncountedSwitches, true,

@@ -59,14 +59,16 @@ void close_in(Search& search, Try& fits, Try& fails) {
 
 Expected<Largest> find_largest(std::int64_t from, std::int64_t to, const Headroom& headroom) {
   const auto first = headroom(from);
-  if (!first) return tl::unexpected<Error>(first.error());
   Search search(headroom);
   search.tried = 1;
-  if (*first < 0) return Largest{0, false, search.tried};
-  Try fits{from, *first};
+  Try fits{from, first.value_or(kNothing)};
+  // Some models cannot be run below a size of their own, as that of an image's tokens.
+  while (!first && fits.left == kNothing && fits.size <= to / 2) fits = search.run(2 * fits.size);
+  if (!first && fits.left == kNothing) return tl::unexpected<Error>(first.error());
+  if (fits.left < 0) return Largest{0, false, search.tried};
   Try fails{to + 1, kNothing};
   // Outwards, twice as far each time, until one does not fit.
-  for (std::int64_t size = from; fits.size < to && fails.size > to;) {
+  for (std::int64_t size = fits.size; fits.size < to && fails.size > to;) {
     size = std::min(to, size > to / 2 ? to : 2 * size);
     const Try tried = search.run(size);
     (tried.left >= 0 ? fits : fails) = tried;

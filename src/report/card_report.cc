@@ -1,6 +1,7 @@
 #include "report/card_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engines/pytorch/reserve.h"
 #include "hardware/process_memory.h"
@@ -66,7 +67,13 @@ class CardReport {
     const bool worst =
         fits({gpu.usable_range_bytes.low, process_.context.high_bytes + process_.libraries.high_bytes + spread});
     const bool best = fits({gpu.usable_range_bytes.high, process_.context.low_bytes + process_.libraries.low_bytes});
-    out_.fit.certain = worst == best;
+    // What does not fit for its fragments alone may fit with a size nearby.
+    const bool in_use_fits =
+        std::min(reserved_.block_bytes, reserved_.bytes) + process_.context.low_bytes + process_.libraries.low_bytes <=
+        gpu.usable_range_bytes.high;
+    out_.fit.certain = worst || (!best && !in_use_fits);
+    // The allocator never reserves more than there is.
+    if (worst) most_process_bytes_ = gpu.usable_range_bytes.high;
     out_.fit.fits = true;
     if (reserved_.bytes <= gpu.usable_bytes - besides()) return;
     const Reserved on_card = play(gpu.usable_bytes, besides());
@@ -97,7 +104,9 @@ class CardReport {
     peak.process_bytes = reserved_.bytes + besides();
     peak.process_range =
         memory::Range{peak.reserved_range->low_bytes + process_.context.low_bytes + process_.libraries.low_bytes,
-                      peak.reserved_range->high_bytes + process_.context.high_bytes + process_.libraries.high_bytes};
+                      std::max(*peak.process_bytes, std::min(most_process_bytes_, peak.reserved_range->high_bytes +
+                                                                                      process_.context.high_bytes +
+                                                                                      process_.libraries.high_bytes))};
   }
 
   void add(Component component, Level level, std::int64_t bytes, Why why) {
@@ -133,6 +142,7 @@ class CardReport {
   const memory::Moment& peak_;
   hardware::ProcessMemory process_;
   Reserved reserved_;
+  std::int64_t most_process_bytes_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace

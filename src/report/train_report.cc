@@ -223,11 +223,18 @@ void add_input(std::vector<Message>& out, const model::Architecture& architectur
     out.push_back({Text::assume_classifier, {{"classes", architecture.image.classes}}});
 }
 
+Message eager_assumption(const TrainQuestion& question) {
+  if (question.architecture.is_module_tree()) return {Text::assume_eager_image, {}};
+  const engines::pytorch::Choices* code = question.options.code;
+  if (code == nullptr) return {Text::assume_eager, {}};
+  return {Text::assume_eager_code, {{"code", std::string(code->name)}, {"version", std::string(code->version)}}};
+}
+
 std::vector<Message> assumptions_of(const TrainQuestion& question) {
   std::vector<Message> out;
   out.push_back({question.options.kernels == Kernels::cpu ? Text::assume_host_memory : Text::assume_repeated, {}});
   if (question.options.compile) out.push_back({Text::assume_compiled, {}});
-  else out.push_back({question.architecture.is_module_tree() ? Text::assume_eager_image : Text::assume_eager, {}});
+  else out.push_back(eager_assumption(question));
   add_input(out, question.architecture);
   if (const model::Vision& vision = question.architecture.vision) {
     const std::int64_t side =

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "report/layout.h"
 #include "report/utilisation.h"
@@ -73,13 +74,21 @@ void write_rules(TextPage& page, const Utilisation& u) {
   page.line();
   std::size_t width = 0;
   for (const WorkRule& rule : u.rules) width = std::max(width, display_width(rule.name));
-  page.line("  " + pad_right("", width) + pad_left("GFLOP/token", 14) + pad_left("TFLOPS/GPU", 12) +
-            pad_left("MFU", 9) + pad_left("HFU", 9));
   const std::optional<double> tokens = tokens_per_second_per_gpu(u);
+  std::vector<std::array<std::string, 4>> cells{{"GFLOP/token", "TFLOPS/GPU", "MFU", "HFU"}};
   for (const WorkRule& rule : u.rules) {
     const std::string tflops = tokens ? fmt::format("{:.1f}", *tokens * rule.flops.model / kTera) : "–";
-    page.line("  " + pad_right(rule.name, width) + pad_left(fmt::format("{:.3f}", rule.flops.model / kGiga), 14) +
-              pad_left(tflops, 12) + pad_left(percent(mfu_of(u, &rule)), 9) + pad_left(percent(hfu_of(u, &rule)), 9));
+    cells.push_back({fmt::format("{:.3f}", rule.flops.model / kGiga), tflops, percent(mfu_of(u, &rule)),
+                     percent(hfu_of(u, &rule))});
+  }
+  std::array<std::size_t, 4> widths{14, 12, 9, 9};  // with the blank in front
+  for (const auto& row : cells) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]) + 2);
+  }
+  for (std::size_t at = 0; at < cells.size(); ++at) {
+    std::string line = "  " + pad_right(at == 0 ? std::string() : u.rules[at - 1].name, width);
+    for (std::size_t i = 0; i < widths.size(); ++i) line += pad_left(cells[at][i], widths[i]);
+    page.line(line);
   }
   page.line();
   for (const WorkRule& rule : u.rules) {

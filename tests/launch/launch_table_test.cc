@@ -109,6 +109,24 @@ TEST(LaunchTable, SlipsOfThePenAreNamed) {
   EXPECT_EQ(nearest_flag(Engine::vllm, "--frobnicate"), "");
 }
 
+// Source: docs.vllm.ai, serve arguments: the model of the command comes before that of the file.
+TEST(LaunchTable, AModelNamedByItsPlaceComesBeforeTheFiles) {
+  const auto file = [](const std::string&) -> Expected<std::string> { return "model: gpt2\nport: 1\n"; };
+  const std::vector<std::string> placed{"vllm serve facebook/opt-125m --config serve.yaml"};
+  const auto launch = read_launch(placed, file);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->model, "facebook/opt-125m");
+  EXPECT_TRUE(launch->unknown.empty());
+  const std::vector<std::string> unplaced{"vllm serve --config serve.yaml"};
+  EXPECT_EQ(read_launch(unplaced, file)->model, "gpt2");
+}
+
+TEST(LaunchTable, ListsAreReadToTheirEnd) {
+  const auto launch = read("python -m sglang.launch_server --model gpt2 --cuda-graph-bs 1 2 4 8");
+  ASSERT_TRUE(launch);
+  EXPECT_TRUE(launch->unknown.empty());
+}
+
 TEST(LaunchTable, BeginningsOfSeveralFlagsAreNone) {
   EXPECT_EQ(find_flag(Engine::vllm, "--gpu-mem")->name, "--gpu-memory-utilization");
   EXPECT_FALSE(find_flag(Engine::vllm, "--max-num"));

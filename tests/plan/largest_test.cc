@@ -42,6 +42,15 @@ TEST(Largest, AFirstSizeThatCannotBeRunIsAnError) {
   EXPECT_EQ(found.error().where, "--micro-batch");
 }
 
+TEST(Largest, SizesBelowTheLeastThatRunsArePassedOver) {
+  const auto found = find_largest(1, 10'000, [](std::int64_t size) -> Expected<std::int64_t> {
+    if (size < 200) return fail(ErrorCode::invalid_argument, "--seq-len", "holds no image");
+    return 1'000 - size;
+  });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->size, 1'000);
+}
+
 TEST(Largest, OneBeyondThatCannotBeRunDoesNotFit) {
   const auto found = find_largest(1, 1'000, [](std::int64_t size) -> Expected<std::int64_t> {
     if (size > 70) return fail(ErrorCode::invalid_argument, "--seq-len", "too many positions");
