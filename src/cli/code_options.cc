@@ -131,4 +131,23 @@ Expected<const Choices*> code_of(const Arguments& arguments, const model::Archit
   return found;
 }
 
+// Source: llm-foundry 0.22, llmfoundry/models/layers/attention.py and models/utils/config_defaults.py.
+Expected<void> check_attention_of(const Choices* code, const Json& config) {
+  if (code == nullptr || code->code != engines::pytorch::CodeBase::llm_foundry) return {};
+  const auto found = config.find("attn_config");
+  if (found == config.end() || !found->is_object()) return {};
+  const auto is_on = [&](const char* field, bool otherwise) {
+    const auto at = found->find(field);
+    return at == found->end() || !at->is_boolean() ? otherwise : at->get<bool>();
+  };
+  std::string_view field;
+  if (!is_on("alibi", true)) field = "alibi";
+  for (const char* other : {"rope", "qk_ln", "qk_gn"}) {
+    if (is_on(other, false)) field = other;
+  }
+  if (field.empty()) return {};
+  return fail(ErrorCode::unsupported, fmt::format("attn_config.{}", field),
+              fmt::format("of llm-foundry's MPT is not in this version; set it to {}", field == "alibi"));
+}
+
 }  // namespace ullage::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/answer.h"
+#include "cli/code_options.h"
 #include "engines/pytorch/reserve_nearby.h"
 #include "engines/pytorch/workspaces.h"
 #include "hardware/process_memory.h"
@@ -106,6 +107,8 @@ Expected<TrainAnswer> answer_training(const Arguments& arguments, const Files& f
   if (auto checked = check_trainable(*loaded); !checked) return tl::unexpected<Error>(checked.error());
   auto setup = resolve_train_options(arguments, loaded->architecture);
   if (!setup) return tl::unexpected<Error>(setup.error());
+  if (auto known = check_attention_of(setup->options.code, loaded->config); !known)
+    return tl::unexpected<Error>(known.error());
   auto device = choose_device(arguments, files);
   if (!device) return tl::unexpected<Error>(device.error());
   if (auto checked = check_card(setup->options, *device); !checked) return tl::unexpected<Error>(checked.error());

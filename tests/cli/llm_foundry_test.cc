@@ -48,6 +48,10 @@ const Wrong kWrong[] = {
      "--optimizer-impl: llm-foundry's optimizers take one parameter after the other; leave it out"},
     {train(kMpt, " --optimizer-in-backward"), "--optimizer-in-backward: Composer has no such loop; leave it out"},
     {train(kMpt, " --lora 8"), "--lora: with --modules llm-foundry is not in this version"},
+    {train(kMpt, " --set attn_config={\"alibi\":false}"),
+     "attn_config.alibi: of llm-foundry's MPT is not in this version; set it to true"},
+    {train(kMpt, " --set attn_config={\"qk_ln\":true}"),
+     "attn_config.qk_ln: of llm-foundry's MPT is not in this version; set it to false"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Words, LlmFoundryErrors, ::testing::ValuesIn(kWrong));
