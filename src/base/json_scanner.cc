@@ -1,7 +1,6 @@
 #include "base/json_scanner.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
@@ -20,30 +19,20 @@ std::size_t find_special(std::string_view text, std::size_t at) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-constexpr int kAtOnce = 8;
-constexpr std::array<std::uint64_t, kAtOnce + 1> kPowersOfTen{1,       10,        100,        1'000,      10'000,
-                                                              100'000, 1'000'000, 10'000'000, 100'000'000};
-
-// How many of the eight characters from `text` on are decimal digits until the first that is none, and their value.
-struct Digits {
-  int count = 0;
-  std::uint64_t value = 0;
-};
-
-Digits leading_digits(const char* text) {
-  static_assert(std::endian::native == std::endian::little, "the first character is the lowest byte here");
+// Eight decimal digits at once; false: not all of them are.
+bool read_eight_digits(const char* digits, std::uint64_t& value) {
+  if constexpr (std::endian::native != std::endian::little) return false;
   constexpr std::uint64_t kEach = 0x0101010101010101;
   std::uint64_t word = 0;
-  std::memcpy(&word, text, sizeof word);
-  // A byte above '9' overflows into its top bit on the left, one below '0' on the right; what lies behind the first
-  // such byte may be wrong.
-  const std::uint64_t others = ((word + kEach * (0x7F - '9')) | (word - kEach * '0')) & (kEach * 0x80);
-  const int count = std::countr_zero(others) / kAtOnce;  // 64 / 8 where there are none
-  if (count == 0) return {};
-  word = (word ^ kEach * '0') << (kAtOnce * (kAtOnce - count));  // zeros in front, the rest goes
-  word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;
+  std::memcpy(&word, digits, sizeof word);
+  // A byte above '9' overflows into its top bit on the left, one below '0' on the right.
+  const bool all = (((word + kEach * (0x7F - '9')) | (word - kEach * '0')) & (kEach * 0x80)) == 0;
+  if (!all) return false;
+  word -= kEach * '0';
+  word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;  // the first digit is the lowest byte
   word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFF;
-  return {count, (word * 10000 + (word >> 32)) & 0xFFFFFFFF};
+  value = (word * 10000 + (word >> 32)) & 0xFFFFFFFF;
+  return true;
 }
 
 int hex_digit(char c) {
@@ -203,16 +192,16 @@ std::int64_t JsonScanner::whole() {
   const char first = peek();
   if (failed_) return 0;
   const char* const begin = text_.data() + at_;
-  const char* const end = text_.data() + text_.size();
+  const std::size_t left = text_.size() - at_;
+  const char* const end = begin + left;
+  const char* const fits = begin + std::min<std::size_t>(left, 18);
   const char* c = begin;
-  std::int64_t out = 0;
-  // Sixteen digits fit, whatever they are.
-  for (int count = kAtOnce; count == kAtOnce && c - begin < 2 * kAtOnce && end - c >= kAtOnce; c += count) {
-    const Digits digits = leading_digits(c);
-    count = digits.count;
-    out = static_cast<std::int64_t>(static_cast<std::uint64_t>(out) * kPowersOfTen[static_cast<std::size_t>(count)] +
-                                    digits.value);
-  }
+  std::uint64_t small = 0;
+  for (std::uint64_t eight = 0; fits - c >= 8 && read_eight_digits(c, eight); c += 8)
+    small = 100'000'000 * small + eight;
+  for (unsigned digit = 0; c != fits && (digit = static_cast<unsigned char>(*c) - unsigned{'0'}) < 10; ++c)
+    small = 10 * small + digit;
+  auto out = static_cast<std::int64_t>(small);
   for (; c != end && is_digit(*c); ++c) {
     const int digit = *c - '0';
     if (out > (kMaxBytes - digit) / 10) {
