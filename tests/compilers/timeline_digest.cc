@@ -288,6 +288,7 @@ std::vector<std::pair<std::string, TrainOptions>> code_set_ups() {
     options.loss = titan || row.code == CodeBase::llm_foundry ? Loss::full : Loss::chunked;
     if (row.autocasts) options.autocast = options.dtype;
     if (row.code == CodeBase::llm_foundry) {
+      options.seq_len = 48;  // the models here have no more positions than 64
       options.dtype = DType::f32;
       options.autocast = DType::bf16;
       options.optimizer_impl = OptimizerImpl::loop;
