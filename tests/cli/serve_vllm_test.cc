@@ -169,7 +169,8 @@ TEST(Engines, ListsRulesWithReleasesAndSources) {
   const Json said = answer("engines");
   ASSERT_EQ(said["engines"].size(), 6U);
   for (const Json& engine : said["engines"]) {
-    EXPECT_FALSE(engine["rules"].empty());
+    const bool by_release = engine["name"] == "vllm" || engine["name"] == "sglang";
+    EXPECT_GT(engine["rules"].size(), by_release ? 30U : 5U) << engine["name"];
     for (const Json& rule : engine["rules"]) EXPECT_FALSE(rule["source"].get<std::string>().empty());
   }
   EXPECT_EQ(answer("engines graphs-charged")["engines"][0]["rules"][0]["since"], "0.21");

@@ -13,10 +13,10 @@ BINARY = os.environ["ULLAGE_BINARY"]
 TRAIN = ["train", "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm-80gb"]
 # Instructions from start to end, a third of them for the range of what is reserved; a machine of 2 GHz does 4 million in a
 # millisecond, and a call may take 15.
-MOST_INSTRUCTIONS = 42_000_000
+MOST_INSTRUCTIONS = 36_600_000
 # A search may take 50 ms.
 SEARCH = ["train", "meta-llama/Llama-3.1-70B", "--gpu", "h200", "--lora", "8", "--recompute", "full"]
-MOST_INSTRUCTIONS_OF_A_SEARCH = 158_000_000
+MOST_INSTRUCTIONS_OF_A_SEARCH = 135_000_000
 # Files of 20 to 30 KB that end with their header.
 GGUF = ["mistralai__Mixtral-8x7B-v0.1.Q4_K.gguf", "google__gemma-2-9b-it.Q4_K.gguf"]
 MOST_INSTRUCTIONS_OF_A_GGUF = 9_000_000
